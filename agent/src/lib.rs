@@ -1,0 +1,2 @@
+//! The agent.
+#![forbid(unsafe_code)]

@@ -1,0 +1,250 @@
+//! The board: what the agent alone writes and every service maps read-only.
+
+use crate::decision::ScopeState;
+
+/// "TIDEGATE" read as a big-endian number; the first word of a board.
+pub const MAGIC: u64 = 0x5449_4445_4741_5445;
+
+/// Word numbers of the header.
+pub mod header {
+    /// Cache lines of the header.
+    pub const LINES: usize = 8;
+    /// [`super::MAGIC`].
+    pub const MAGIC: usize = 0;
+    /// [`crate::VERSION`].
+    pub const VERSION: usize = 1;
+    /// Resources in the low half, seats in the high half.
+    pub const RESOURCES_SEATS: usize = 2;
+    /// Lanes in the low half, scopes in the high half.
+    pub const LANES_SCOPES: usize = 3;
+    /// Generation of this board: a random number that the ledger's header repeats.
+    pub const GENERATION: usize = 4;
+    /// Monotonic time of the agent's last tick, ns.
+    pub const HEARTBEAT_NS: usize = 8;
+    /// Number of the last tick.
+    pub const TICK: usize = 9;
+    /// A heartbeat older than this is a silent agent, ns.
+    pub const TIME_TO_LIVE_NS: usize = 10;
+    /// How long a silent agent's adaptive limits are kept, ns.
+    pub const GRACE_NS: usize = 11;
+    /// [`crate::decision::LossMode`] as a number.
+    pub const LOSS_MODE: usize = 12;
+    /// Generation of the rule set; its lowest bit names the copy of the records that is in force.
+    pub const RULES_GENERATION: usize = 16;
+    /// Resource slots handed out; slots at or above it are not to be read.
+    pub const RESOURCES_USED: usize = 17;
+    /// Seats ever handed out; seats at or above it are not to be read.
+    pub const SEATS_USED: usize = 18;
+    /// Scopes ever handed out.
+    pub const SCOPES_USED: usize = 19;
+    /// Bytes of the name text in use.
+    pub const NAMES_USED: usize = 20;
+    /// Generation of the clock parameters; its lowest bit names the set in force.
+    pub const CLOCK_GENERATION: usize = 24;
+    /// First word of the first of two sets of clock parameters, one cache line each.
+    pub const CLOCK_SETS: [usize; 2] = [32, 40];
+}
+
+/// Word numbers of a set of clock parameters, from the start of the set.
+///
+/// ns = `NS` + ((`tsc` − `TSC`) × `MULT`) >> 32, with the subtraction saturating at zero.
+pub mod clock {
+    /// 1 = use the time stamp counter, 0 = read CLOCK_MONOTONIC.
+    pub const USE_TSC: usize = 0;
+    /// Counter at the calibration.
+    pub const TSC: usize = 1;
+    /// Monotonic ns at the calibration.
+    pub const NS: usize = 2;
+    /// ns per count, 32 fractional bits.
+    pub const MULT: usize = 3;
+}
+
+/// Word numbers of a scope record.
+pub mod scope {
+    /// Words of a record.
+    pub const WORDS: usize = 16;
+    /// What a decision reads, see [`super::ScopeWord`].
+    pub const DECISION: usize = 0;
+    /// Allowed QPS × 1000, saturating; `u64::MAX` = no limit.
+    pub const ALLOWED_QPS_MILLI: usize = 1;
+    /// [`crate::decision::Cause`] as a number.
+    pub const CAUSE: usize = 2;
+    /// Monotonic ns of the last change of state.
+    pub const SINCE_NS: usize = 3;
+    /// Generation of the scope in this place.
+    pub const GENERATION: usize = 4;
+    /// In flight as the agent saw it in the last tick.
+    pub const INFLIGHT: usize = 5;
+}
+
+/// Word numbers of a seat record.
+pub mod seat {
+    /// Words of a record.
+    pub const WORDS: usize = 8;
+    /// Who sits here, see [`super::SeatWord`].
+    pub const IDENTITY: usize = 0;
+    /// Process id in the agent's pid namespace.
+    pub const PID: usize = 1;
+    /// Start time of the process, clock ticks since boot.
+    pub const START: usize = 2;
+    /// Real user id.
+    pub const UID: usize = 3;
+    /// Index of the scope of the process's own cgroup; 0 (the host) where it has none.
+    pub const SCOPE: usize = 4;
+}
+
+/// Word numbers of a directory record.
+pub mod directory {
+    /// Words of a record.
+    pub const WORDS: usize = 2;
+    /// Slot generation in the low 16 bits, length of the name in bytes in bits 16..32, byte offset
+    /// of the name in the text in the high half. 0 = free.
+    pub const NAME: usize = 0;
+    /// 64-bit FNV-1a hash of the name.
+    pub const HASH: usize = 1;
+}
+
+/// Word numbers of a rule record.
+pub mod record {
+    /// Words of a record.
+    pub const WORDS: usize = 8;
+    /// What the decision needs, see [`super::Needs`], in the low half; slot generation in bits 32..48.
+    pub const HEAD: usize = 0;
+    /// Most passes in a window, low half; the least limit of the node's plain QPS rules.
+    pub const QPS_LIMIT: usize = 1;
+    /// Most requests in flight, low half; the least limit of the node's concurrency rules.
+    pub const CONCURRENCY_LIMIT: usize = 2;
+    /// Index of the QPS rule with that limit, low half; of the concurrency rule, high half.
+    pub const RULES: usize = 3;
+    /// As [`QPS_LIMIT`], for the rules in observe mode.
+    pub const OBSERVED_QPS_LIMIT: usize = 4;
+    /// As [`CONCURRENCY_LIMIT`], for the rules in observe mode.
+    pub const OBSERVED_CONCURRENCY_LIMIT: usize = 5;
+    /// As [`RULES`], for the rules in observe mode.
+    pub const OBSERVED_RULES: usize = 6;
+}
+
+/// What a node's decision needs; a plain rule does not pay for kinds it does not use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Needs(pub u32);
+
+impl Needs {
+    /// A QPS limit in force.
+    pub const QPS: u32 = 1;
+    /// A concurrency limit in force.
+    pub const CONCURRENCY: u32 = 1 << 1;
+    /// A QPS limit that only observes.
+    pub const OBSERVED_QPS: u32 = 1 << 2;
+    /// A concurrency limit that only observes.
+    pub const OBSERVED_CONCURRENCY: u32 = 1 << 3;
+
+    /// Whether any of these bits is set.
+    #[inline]
+    pub const fn any(self, bits: u32) -> bool {
+        self.0 & bits != 0
+    }
+}
+
+/// What a decision reads of a scope, in one word so that it is published as one:
+/// `[tight 28 | entry 28 | zero 3 | near 1 | short 1 | state 3]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScopeWord {
+    /// State.
+    pub state: ScopeState,
+    /// The CPU was short in the last tick (the law's evidence P).
+    pub short: bool,
+    /// In flight was at half the entry limit or more: count at each decision.
+    pub near: bool,
+    /// Wide limit: overload begins here.
+    pub entry: u32,
+    /// Tight limit: overload admits below it.
+    pub tight: u32,
+}
+
+impl ScopeWord {
+    /// The largest limit that can be published; it stands for "no limit".
+    pub const LIMIT_MAX: u32 = (1 << 28) - 1;
+
+    /// A scope that admits everything.
+    pub const OPEN: Self = Self {
+        state: ScopeState::Healthy,
+        short: false,
+        near: false,
+        entry: Self::LIMIT_MAX,
+        tight: Self::LIMIT_MAX,
+    };
+
+    /// The word; limits over [`Self::LIMIT_MAX`] are published as that.
+    pub const fn pack(self) -> u64 {
+        let entry = if self.entry > Self::LIMIT_MAX {
+            Self::LIMIT_MAX
+        } else {
+            self.entry
+        };
+        let tight = if self.tight > Self::LIMIT_MAX {
+            Self::LIMIT_MAX
+        } else {
+            self.tight
+        };
+        self.state as u64
+            | (self.short as u64) << 3
+            | (self.near as u64) << 4
+            | (entry as u64) << 8
+            | (tight as u64) << 36
+    }
+
+    /// The parts of a word; an unknown state reads as healthy.
+    #[inline]
+    pub const fn unpack(word: u64) -> Self {
+        let state = match ScopeState::from_u8((word & 7) as u8) {
+            Some(state) => state,
+            None => ScopeState::Healthy,
+        };
+        Self {
+            state,
+            short: word & 8 != 0,
+            near: word & 16 != 0,
+            entry: (word >> 8 & 0x0fff_ffff) as u32,
+            tight: (word >> 36 & 0x0fff_ffff) as u32,
+        }
+    }
+}
+
+/// Who sits in a seat: `[zero 39 | live 1 | generation 24]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SeatWord {
+    /// Whether its permits count.
+    pub live: bool,
+    /// Generation of the seat, 24 bits; never 0 for a seat in use.
+    pub generation: u32,
+}
+
+impl SeatWord {
+    /// Mask of a generation.
+    pub const GENERATION_MASK: u32 = (1 << 24) - 1;
+
+    /// The word.
+    pub const fn pack(self) -> u64 {
+        (self.generation & Self::GENERATION_MASK) as u64 | (self.live as u64) << 24
+    }
+
+    /// The parts of a word.
+    #[inline]
+    pub const fn unpack(word: u64) -> Self {
+        Self {
+            live: word >> 24 & 1 != 0,
+            generation: (word & 0x00ff_ffff) as u32,
+        }
+    }
+}
+
+/// 64-bit FNV-1a of a name, as the directory stores it.
+pub const fn name_hash(name: &[u8]) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut rest = name;
+    while let [byte, tail @ ..] = rest {
+        hash = (hash ^ *byte as u64).wrapping_mul(0x0000_0100_0000_01b3);
+        rest = tail;
+    }
+    hash
+}

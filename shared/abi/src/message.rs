@@ -1,0 +1,1 @@
+//! Socket messages: one SEQPACKET packet is one frame.

@@ -1,0 +1,3 @@
+//! Pure decisions.
+#![no_std]
+#![forbid(unsafe_code)]

@@ -1,0 +1,1 @@
+//! The mapped pages.
