@@ -49,7 +49,7 @@ pub mod header {
 ///
 /// ns = `NS` + ((`tsc` − `TSC`) × `MULT`) >> 32, with the subtraction saturating at zero.
 pub mod clock {
-    /// 1 = use the time stamp counter, 0 = read CLOCK_MONOTONIC.
+    /// 1 = use the time stamp counter, 0 = read `CLOCK_MONOTONIC`.
     pub const USE_TSC: usize = 0;
     /// Counter at the calibration.
     pub const TSC: usize = 1;
