@@ -1,0 +1,11 @@
+//! Holds what ARCHITECTURE.md says about packages and sources, so that a slip fails at once.
+//!
+//! Each file begins with the lists it checks against. A change to the design is a change of a list
+//! and of ARCHITECTURE.md, in one commit.
+
+#![cfg(test)]
+
+mod packages;
+mod promises;
+mod source;
+mod sources;

@@ -1,0 +1,149 @@
+//! What may stand in which source file.
+
+use crate::source::{self, SourceFile};
+
+/// The only files that may hold `unsafe` code, each for the reason in its head.
+const UNSAFE_FILES: &[&str] = &[];
+
+/// Crates that a kernel side or a service without `std` can use.
+const NO_STD_ROOTS: &[&str] = &["shared/abi/src/lib.rs", "shared/limits/src/lib.rs"];
+
+/// Crates without any `unsafe` code.
+const SAFE_ROOTS: &[&str] = &[
+    "agent/src/lib.rs",
+    "shared/abi/src/lib.rs",
+    "shared/client/src/lib.rs",
+    "shared/limits/src/lib.rs",
+];
+
+/// Longest source file, in lines before its tests. About 300 is the aim; over this a file holds two
+/// ideas.
+const LINES_MAX: usize = 450;
+
+const EVERYTHING: &[&str] = &["agent", "shared", "tests"];
+
+fn file(path: &str) -> SourceFile {
+    let text = std::fs::read_to_string(source::root().join(path))
+        .unwrap_or_else(|error| panic!("{path}: {error}"));
+    SourceFile {
+        path: path.to_owned(),
+        text,
+    }
+}
+
+#[test]
+fn unsafe_code_stands_only_in_the_listed_files() {
+    let found: Vec<String> = source::rust_files(EVERYTHING)
+        .into_iter()
+        .filter(|file| file.code().names("unsafe"))
+        .map(|file| file.path)
+        .collect();
+    for path in &found {
+        assert!(
+            path.starts_with("shared/segment/src/"),
+            "{path} holds unsafe code: move it behind a safe function of shared/segment"
+        );
+        assert!(
+            UNSAFE_FILES.contains(&path.as_str()),
+            "{path} holds unsafe code: use a listed file, or add this one to UNSAFE_FILES"
+        );
+    }
+    for path in UNSAFE_FILES {
+        assert!(
+            found.iter().any(|found| found == path),
+            "{path} holds no unsafe code any more: take it out of UNSAFE_FILES"
+        );
+    }
+}
+
+#[test]
+fn safe_crates_forbid_unsafe_code() {
+    for path in SAFE_ROOTS {
+        assert!(
+            file(path).code().holds("#![forbid(unsafe_code)]"),
+            "{path} must say #![forbid(unsafe_code)]"
+        );
+    }
+}
+
+#[test]
+fn data_and_decisions_need_no_std() {
+    for path in NO_STD_ROOTS {
+        let code = file(path).code();
+        assert!(code.holds("#![no_std]"), "{path} must say #![no_std]");
+        assert!(
+            !code.names("std"),
+            "{path} must not name std: take a parameter instead"
+        );
+    }
+}
+
+#[test]
+fn decisions_know_no_atomics_and_no_clock() {
+    for file in source::rust_files(&["shared/limits/src", "shared/abi/src"]) {
+        for word in ["atomic", "Instant", "SystemTime"] {
+            assert!(
+                !file.code().names(word),
+                "{} names {word}: a decision gets state and `now` as parameters",
+                file.path
+            );
+        }
+    }
+}
+
+#[test]
+fn lints_are_expected_with_a_reason_never_allowed() {
+    for file in source::rust_files(EVERYTHING) {
+        let code = file.code();
+        assert!(
+            !code.holds("#[allow(") && !code.holds("#![allow("),
+            "{}: write #[expect(lint, reason = \"...\")] instead of #[allow(...)]",
+            file.path
+        );
+    }
+}
+
+fn lines_before_tests(file: &SourceFile) -> usize {
+    let lines = file.text.lines();
+    lines.take_while(|line| *line != "#[cfg(test)]").count()
+}
+
+#[test]
+fn files_are_short_enough_to_read() {
+    let long: Vec<String> = source::rust_files(&["agent/src", "shared"])
+        .iter()
+        .filter(|file| !file.path.contains("/tests/"))
+        .map(|file| (lines_before_tests(file), &file.path))
+        .filter(|(lines, _)| *lines > LINES_MAX)
+        .map(|(lines, path)| format!("{path}: {lines} lines"))
+        .collect();
+    assert!(
+        long.is_empty(),
+        "over {LINES_MAX} lines, split by idea:\n{}",
+        long.join("\n")
+    );
+}
+
+#[test]
+fn tests_wait_for_events_and_do_not_sleep() {
+    for file in source::rust_files(EVERYTHING) {
+        for call in ["thread::sleep(", "time::sleep("] {
+            assert!(
+                !(file.path.starts_with("tests/") && file.code().holds(call)),
+                "{} calls {call}): wait for an event with a deadline",
+                file.path
+            );
+        }
+    }
+}
+
+#[test]
+fn no_test_is_ignored() {
+    for file in source::rust_files(EVERYTHING) {
+        assert!(
+            !file.code().holds("#[ignore"),
+            "{} ignores a test: let it run, or print \"SKIPPED: why\" where it cannot",
+            file.path
+        );
+    }
+}
