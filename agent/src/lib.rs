@@ -1,2 +1,4 @@
 //! The agent.
 #![forbid(unsafe_code)]
+
+pub mod telemetry;

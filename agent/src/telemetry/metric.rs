@@ -1,0 +1,200 @@
+//! The table of metrics: one row for each name that `GET /metrics` shows.
+//!
+//! A new metric is a row here and a call of [`super::scrape::Scrape::set`] where its value is known.
+//! Names have the prefix `tidegate_` (or `process_` for the two that every exporter has), base units,
+//! and `_total` on counters alone. Label values are words of an enum or names from a bounded table.
+
+/// How a value moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Only grows.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Sum and number of values.
+    Summary,
+    /// Values sorted into buckets.
+    Histogram,
+}
+
+/// Unit of a value; the name ends with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// A number of things, a flag, or the unit that a label names.
+    None,
+    /// Seconds.
+    Seconds,
+    /// Bytes.
+    Bytes,
+    /// Requests a second.
+    Qps,
+}
+
+impl Unit {
+    /// What a name with this unit holds.
+    pub const fn suffix(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::Seconds => "_seconds",
+            Self::Bytes => "_bytes",
+            Self::Qps => "_qps",
+        }
+    }
+}
+
+/// What a label tells apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Label {
+    /// Version of the agent.
+    Version,
+    /// Name of a scope; the board's table bounds them.
+    Scope,
+    /// Name of a signal, see [`tidegate_abi::signal::SignalId`].
+    Signal,
+    /// Name of a state, see [`tidegate_abi::decision::ScopeState`].
+    State,
+    /// `entry` or `tight`.
+    Limit,
+    /// Name of a resource; the scrape bounds them.
+    Resource,
+    /// Who refused, see [`tidegate_abi::decision::RefusalKind`].
+    Reason,
+}
+
+impl Label {
+    /// The label's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Version => "version",
+            Self::Scope => "scope",
+            Self::Signal => "signal",
+            Self::State => "state",
+            Self::Limit => "limit",
+            Self::Resource => "resource",
+            Self::Reason => "reason",
+        }
+    }
+}
+
+/// One row of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// Name on the wire.
+    pub name: &'static str,
+    /// How the value moves.
+    pub kind: Kind,
+    /// Unit of the value.
+    pub unit: Unit,
+    /// Labels, in the order in which values are given.
+    pub labels: &'static [Label],
+    /// What the value says.
+    pub help: &'static str,
+}
+
+/// Makes the ids and their rows from one list.
+macro_rules! metric_table {
+    ($($id:ident: $name:literal $kind:ident $unit:ident [$($label:ident)*] $help:literal;)+) => {
+        /// A metric; the order is the order of the scrape.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum MetricId { $(#[doc = $help] $id,)+ }
+
+        impl MetricId {
+            /// Every metric.
+            pub const ALL: &'static [Self] = &[$(Self::$id,)+];
+
+            /// The metric's row.
+            pub const fn row(self) -> Row {
+                match self {
+                    $(Self::$id => Row {
+                        name: $name,
+                        kind: Kind::$kind,
+                        unit: Unit::$unit,
+                        labels: &[$(Label::$label,)*],
+                        help: $help,
+                    },)+
+                }
+            }
+        }
+    };
+}
+
+metric_table! {
+    BuildInfo: "tidegate_build_info" Gauge None [Version]
+        "Version of the agent; the value is always 1.";
+    Uptime: "tidegate_uptime_seconds" Gauge Seconds []
+        "Time since the agent started.";
+
+    Signal: "tidegate_signal" Gauge None [Scope Signal]
+        "Last value of a signal, in the signal's own unit; absent while it is not measured.";
+    SignalMeasured: "tidegate_signal_measured" Gauge None [Scope Signal]
+        "1 if the signal was measured in the last tick, else 0.";
+    ScopeState: "tidegate_scope_state" Gauge None [Scope State]
+        "1 for the state that the scope is in, else 0.";
+    ScopeInflight: "tidegate_scope_inflight" Gauge None [Scope]
+        "Inbound requests in flight in the scope.";
+    ScopeInflightLimit: "tidegate_scope_inflight_limit" Gauge None [Scope Limit]
+        "In-flight limit of the scope: entry begins overload, tight holds in overload; absent without limit.";
+    AllowedQps: "tidegate_allowed_qps" Gauge Qps [Scope]
+        "Requests a second that the scope can take now; absent without limit.";
+
+    ResourcePassed: "tidegate_resource_passed_total" Counter None [Resource]
+        "Requests admitted.";
+    ResourceRefused: "tidegate_resource_refused_total" Counter None [Resource Reason]
+        "Requests refused, by the kind of rule that refused.";
+    ResourceObserved: "tidegate_resource_observed_total" Counter None [Resource]
+        "Requests that rules in observe mode would have refused.";
+    ResourceFailed: "tidegate_resource_failed_total" Counter None [Resource]
+        "Requests that ended with an error.";
+    ResourceInflight: "tidegate_resource_inflight" Gauge None [Resource]
+        "Requests in flight.";
+    ResourceRt: "tidegate_resource_rt_seconds" Summary Seconds [Resource]
+        "Response times of the requests that ended well.";
+    OtherResources: "tidegate_other_resources" Gauge None []
+        "Resources over the bound on label values; together they are the resource __other__.";
+
+    Ticks: "tidegate_ticks_total" Counter None []
+        "Ticks of the sampler.";
+    TickLate: "tidegate_tick_late_seconds" Histogram Seconds []
+        "How much later than planned a tick began.";
+    Clients: "tidegate_clients" Gauge None []
+        "Processes connected to the gate socket.";
+    DecisionsWithoutAgent: "tidegate_decisions_without_agent_total" Counter None []
+        "Decisions that services made while the agent's heartbeat was too old.";
+    RulesGeneration: "tidegate_rules_generation" Gauge None []
+        "Number of the rule set in force.";
+    ConfigReloadSuccessful: "tidegate_config_last_reload_successful" Gauge None []
+        "1 if the last reload of configuration and rules was taken over, 0 if it was refused.";
+
+    ProcessCpu: "process_cpu_seconds_total" Counter Seconds []
+        "CPU time that the agent used.";
+    ProcessResidentMemory: "process_resident_memory_bytes" Gauge Bytes []
+        "Resident memory of the agent.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_follow_the_rules() {
+        for row in MetricId::ALL.iter().map(|id| id.row()) {
+            let name = row.name;
+            assert!(
+                name.starts_with("tidegate_") || name.starts_with("process_"),
+                "{name}"
+            );
+            let base = name.strip_suffix("_total");
+            assert_eq!(base.is_some(), row.kind == Kind::Counter, "{name}");
+            assert!(base.unwrap_or(name).ends_with(row.unit.suffix()), "{name}");
+            assert!(row.help.ends_with('.'), "{name}");
+        }
+    }
+
+    #[test]
+    fn names_are_different() {
+        let mut names: Vec<_> = MetricId::ALL.iter().map(|id| id.row().name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), MetricId::ALL.len());
+    }
+}

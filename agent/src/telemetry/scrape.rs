@@ -1,0 +1,274 @@
+//! What one `GET /metrics` answers, built from the table of metrics.
+//!
+//! A scrape is made anew each time from the figures of the moment, so a scope or resource that is
+//! gone leaves no series behind. Only the histogram of the ticks lives between scrapes.
+
+use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
+
+use prometheus::core::Collector as _;
+use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType, Summary};
+use prometheus::{Histogram, HistogramOpts, TextEncoder};
+
+use super::metric::{Kind, Label, MetricId, Row};
+
+/// Content type of [`Scrape::text`].
+pub const CONTENT_TYPE: &str = prometheus::TEXT_FORMAT;
+
+/// Most resources with series of their own; the others are summed up in [`OTHER`].
+pub const RESOURCES_MAX: usize = 1000;
+
+/// Name of the resources over [`RESOURCES_MAX`] taken together.
+pub const OTHER: &str = "__other__";
+
+/// Upper bounds of the buckets of tick lateness, seconds. The promise is 0.1.
+const LATE_BUCKETS: [f64; 9] = [0.0005, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0];
+
+/// The metrics that live between scrapes.
+#[derive(Debug)]
+pub struct Metrics {
+    tick_late: Histogram,
+}
+
+impl Metrics {
+    /// Metrics without any observation.
+    ///
+    /// # Errors
+    /// If the library refuses a name of the table.
+    pub fn new() -> Result<Self, prometheus::Error> {
+        let row = MetricId::TickLate.row();
+        let opts = HistogramOpts::new(row.name, row.help).buckets(LATE_BUCKETS.to_vec());
+        Ok(Self {
+            tick_late: Histogram::with_opts(opts)?,
+        })
+    }
+
+    /// Takes down how late a tick began. Does not allocate.
+    pub fn observe_tick_late(&self, late: Duration) {
+        self.tick_late.observe(late.as_secs_f64());
+    }
+
+    /// Begins a scrape.
+    pub fn scrape(&self) -> Scrape {
+        Scrape {
+            tick_late: self.tick_late.collect(),
+            ..Scrape::default()
+        }
+    }
+}
+
+/// A scrape that is being filled.
+#[derive(Debug, Default)]
+pub struct Scrape {
+    tick_late: Vec<MetricFamily>,
+    families: BTreeMap<MetricId, BTreeMap<Vec<String>, Value>>,
+    resources: HashSet<String>,
+    other_resources: HashSet<String>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Value {
+    sum: f64,
+    count: u64,
+}
+
+impl Scrape {
+    /// Sets a counter or a gauge. `labels` are the values of the row's labels, in their order.
+    pub fn set(&mut self, id: MetricId, labels: &[&str], value: f64) {
+        self.add(
+            id,
+            labels,
+            Value {
+                sum: value,
+                count: 0,
+            },
+        );
+    }
+
+    /// Sets a counter or a gauge of things; over 2^53 the last digits are lost.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "the text format has floating point only"
+    )]
+    pub fn set_count(&mut self, id: MetricId, labels: &[&str], count: u64) {
+        self.set(id, labels, count as f64);
+    }
+
+    /// Sets a flag: 1 or 0.
+    pub fn set_flag(&mut self, id: MetricId, labels: &[&str], flag: bool) {
+        self.set(id, labels, f64::from(u8::from(flag)));
+    }
+
+    /// Sets a summary: how many durations there were and their sum.
+    pub fn set_summary(&mut self, id: MetricId, labels: &[&str], count: u64, sum: Duration) {
+        let sum = sum.as_secs_f64();
+        self.add(id, labels, Value { sum, count });
+    }
+
+    /// The answer in Prometheus' text format.
+    ///
+    /// # Errors
+    /// If the library refuses a family, which would be a fault in the table.
+    pub fn text(mut self) -> Result<String, prometheus::Error> {
+        let others = u64::try_from(self.other_resources.len()).unwrap_or(u64::MAX);
+        self.set_count(MetricId::OtherResources, &[], others);
+        let mut families: Vec<MetricFamily> = self
+            .families
+            .iter()
+            .map(|(id, series)| family(id.row(), series))
+            .collect();
+        families.append(&mut self.tick_late);
+        TextEncoder::new().encode_to_string(&families)
+    }
+
+    fn add(&mut self, id: MetricId, labels: &[&str], value: Value) {
+        let row = id.row();
+        debug_assert_eq!(
+            labels.len(),
+            row.labels.len(),
+            "{} has other labels",
+            row.name
+        );
+        let values = row.labels.iter().zip(labels);
+        let key = values
+            .map(|(label, value)| self.bounded(*label, value))
+            .collect();
+        let series = self.families.entry(id).or_default().entry(key).or_default();
+        series.sum += value.sum;
+        series.count = series.count.saturating_add(value.count);
+    }
+
+    /// The value of a label, or [`OTHER`] for a resource over the bound.
+    fn bounded(&mut self, label: Label, value: &str) -> String {
+        if label != Label::Resource || self.resources.contains(value) {
+            return value.to_owned();
+        }
+        if self.resources.len() < RESOURCES_MAX {
+            self.resources.insert(value.to_owned());
+            return value.to_owned();
+        }
+        if !self.other_resources.contains(value) {
+            self.other_resources.insert(value.to_owned());
+        }
+        OTHER.to_owned()
+    }
+}
+
+fn family(row: Row, series: &BTreeMap<Vec<String>, Value>) -> MetricFamily {
+    let mut family = MetricFamily::default();
+    family.set_name(row.name.to_owned());
+    family.set_help(row.help.to_owned());
+    family.set_field_type(match row.kind {
+        Kind::Counter => MetricType::COUNTER,
+        Kind::Gauge => MetricType::GAUGE,
+        Kind::Summary => MetricType::SUMMARY,
+        Kind::Histogram => MetricType::HISTOGRAM,
+    });
+    family.set_metric(
+        series
+            .iter()
+            .map(|(labels, value)| metric(row, labels, *value))
+            .collect(),
+    );
+    family
+}
+
+fn metric(row: Row, labels: &[String], value: Value) -> Metric {
+    let pairs = row.labels.iter().zip(labels);
+    let mut metric = Metric::from_label(pairs.map(|(label, value)| pair(*label, value)).collect());
+    match row.kind {
+        Kind::Counter => {
+            let mut counter = Counter::default();
+            counter.set_value(value.sum);
+            metric.set_counter(counter);
+        }
+        Kind::Summary => {
+            let mut summary = Summary::default();
+            summary.set_sample_sum(value.sum);
+            summary.set_sample_count(value.count);
+            metric.set_summary(summary);
+        }
+        // A histogram is collected from the library and never comes here.
+        Kind::Gauge | Kind::Histogram => {
+            let mut gauge = Gauge::default();
+            gauge.set_value(value.sum);
+            metric.set_gauge(gauge);
+        }
+    }
+    metric
+}
+
+fn pair(label: Label, value: &str) -> LabelPair {
+    let mut pair = LabelPair::default();
+    pair.set_name(label.name().to_owned());
+    pair.set_value(value.to_owned());
+    pair
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scrape() -> Scrape {
+        Metrics::new().expect("the table is sound").scrape()
+    }
+
+    #[test]
+    fn shows_each_kind_with_help_and_type() {
+        let metrics = Metrics::new().expect("the table is sound");
+        metrics.observe_tick_late(Duration::from_millis(3));
+        let mut scrape = metrics.scrape();
+        scrape.set_count(MetricId::ResourceRefused, &["order-create", "flow"], 7);
+        scrape.set_flag(MetricId::ScopeState, &["host", "overload"], true);
+        scrape.set(MetricId::Signal, &["host", "cpu"], 0.25);
+        scrape.set_summary(
+            MetricId::ResourceRt,
+            &["order-create"],
+            4,
+            Duration::from_millis(500),
+        );
+        let text = scrape.text().expect("encodes");
+        for line in [
+            "# TYPE tidegate_resource_refused_total counter",
+            "tidegate_resource_refused_total{resource=\"order-create\",reason=\"flow\"} 7",
+            "tidegate_scope_state{scope=\"host\",state=\"overload\"} 1",
+            "tidegate_signal{scope=\"host\",signal=\"cpu\"} 0.25",
+            "# TYPE tidegate_resource_rt_seconds summary",
+            "tidegate_resource_rt_seconds_sum{resource=\"order-create\"} 0.5",
+            "tidegate_resource_rt_seconds_count{resource=\"order-create\"} 4",
+            "# TYPE tidegate_tick_late_seconds histogram",
+            "tidegate_tick_late_seconds_bucket{le=\"0.001\"} 0",
+            "tidegate_tick_late_seconds_bucket{le=\"0.005\"} 1",
+            "tidegate_tick_late_seconds_count 1",
+        ] {
+            assert!(
+                text.lines().any(|shown| shown == line),
+                "no {line:?} in:\n{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn resources_over_the_bound_are_summed_up() {
+        let mut scrape = scrape();
+        for number in 0..RESOURCES_MAX + 3 {
+            let name = format!("r{number}");
+            scrape.set_count(MetricId::ResourcePassed, &[&name], 2);
+            scrape.set_count(MetricId::ResourceInflight, &[&name], 1);
+        }
+        let text = scrape.text().expect("encodes");
+        assert!(text.contains("tidegate_resource_passed_total{resource=\"__other__\"} 6\n"));
+        assert!(text.contains("tidegate_resource_inflight{resource=\"__other__\"} 3\n"));
+        assert!(text.contains("tidegate_other_resources 3\n"));
+        let own = text.matches("tidegate_resource_passed_total{").count();
+        assert_eq!(own, RESOURCES_MAX + 1);
+    }
+
+    #[test]
+    fn label_values_are_escaped() {
+        let mut scrape = scrape();
+        scrape.set_count(MetricId::ResourcePassed, &["a\"b\\c"], 1);
+        let text = scrape.text().expect("encodes");
+        assert!(text.contains(r#"{resource="a\"b\\c"} 1"#), "{text}");
+    }
+}
