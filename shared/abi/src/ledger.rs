@@ -31,12 +31,10 @@ pub mod scope {
 pub mod seat {
     /// Words of a record.
     pub const WORDS: usize = 8;
-    /// Lanes this seat has ever used, written by the seat's process; read with a bound.
-    pub const LANES_USED: usize = 0;
     /// Decisions made without the agent (heartbeat too old), free-running.
-    pub const WITHOUT_AGENT: usize = 1;
+    pub const WITHOUT_AGENT: usize = 0;
     /// Decisions that gave up on a changing board and admitted, free-running.
-    pub const CONTENDED: usize = 2;
+    pub const CONTENDED: usize = 1;
 }
 
 /// Word numbers of a node record.
@@ -54,7 +52,8 @@ pub mod node {
 pub mod total {
     /// Words of a record.
     pub const WORDS: usize = 8;
-    /// Inbound requests in flight, see [`super::CellWord`] (slot generation 0).
+    /// Inbound requests in flight, see [`super::CellWord`] (slot generation 0). A lane whose word does
+    /// not carry the generation of its seat was never used by it.
     pub const INFLIGHT: usize = 0;
     /// Inbound requests that ended well.
     pub const SUCCESS: usize = 1;

@@ -1,1 +1,22 @@
-//! The mapped pages.
+//! The mapped pages and the gate that decides on them.
+//!
+//! A tenant has one pair of pages: the [`board`], which the agent alone writes, and the [`ledger`],
+//! which the agent and the tenant's services write. The [`gate`] decides on a pair, in the service
+//! or in the agent. This is the one package of user space with `unsafe`: it is fenced into [`page`],
+//! [`os`] and [`clock`], and everything above them is safe code over atomic words.
+#![deny(unsafe_code)]
+
+pub mod board;
+pub mod clock;
+pub mod gate;
+pub mod lane;
+pub mod ledger;
+#[cfg(not(loom))]
+pub mod os;
+pub mod page;
+#[cfg(not(loom))]
+pub mod published;
+pub mod sync;
+
+#[cfg(all(test, loom))]
+mod loom_tests;

@@ -1,0 +1,380 @@
+//! Reading a board: what a decision, a service and the agent itself see.
+
+use tidegate_abi::board::{
+    ScopeWord, SeatWord, clock as clock_field, directory, header, record, scope, seat,
+};
+use tidegate_abi::decision::{Cause, LossMode};
+use tidegate_abi::geometry::{Geometry, LINE, SizeFault};
+
+use super::{Record, Slot, split, stated_geometry};
+use crate::clock::{self, Calibration};
+use crate::page::Page;
+use crate::sync::{Ordering, Word, fence, peek};
+
+/// How often a reader tries again when the agent publishes under it. The agent leaves far more than
+/// a read's time between two publishes, so the second try finds it done; the rest is margin.
+const TRIES: u32 = 8;
+
+/// A page that is not a board of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum HeaderFault {
+    /// Another first word.
+    #[error("the page begins with {found:#018x}, {needed:#018x} is needed; it is not Tidegate's")]
+    Magic {
+        /// What is there.
+        found: u64,
+        /// What is needed.
+        needed: u64,
+    },
+    /// Another version of the layout.
+    #[error(
+        "layout version {found}, this program has {}; upgrade the older of the two",
+        tidegate_abi::VERSION
+    )]
+    Version {
+        /// What is there.
+        found: u64,
+    },
+    /// A size that cannot be.
+    #[error("{} = {} is not in 1..={}", .0.what, .0.value, .0.max)]
+    Size(SizeFault),
+    /// Shorter than its own header says.
+    #[error("the page has {found} words, its header says {needed}")]
+    Short {
+        /// Words there.
+        found: usize,
+        /// Words needed.
+        needed: usize,
+    },
+}
+
+/// How the agent is, as the board shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgentLife {
+    /// Its heartbeat is fresh.
+    Present,
+    /// It is silent; the adaptive limits stay as they were.
+    Grace,
+    /// It is silent past the grace time.
+    Lost(LossMode),
+}
+
+/// What the board says of a scope besides its decision word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScopeInfo {
+    /// State and limits.
+    pub word: ScopeWord,
+    /// Allowed QPS × 1000; `u64::MAX` = no limit.
+    pub allowed_qps_milli: u64,
+    /// Why it is in this state.
+    pub cause: Cause,
+    /// Monotonic ns of the last change of state.
+    pub since_ns: u64,
+    /// In flight in the last tick.
+    pub inflight: u64,
+}
+
+/// What the board says of a seat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SeatInfo {
+    /// Generation, and whether its permits count.
+    pub word: SeatWord,
+    /// Process id in the agent's namespace.
+    pub pid: u32,
+    /// Start time of the process, clock ticks since boot.
+    pub start: u64,
+    /// Real user id.
+    pub uid: u32,
+    /// Scope of the process's own cgroup.
+    pub scope: u32,
+}
+
+/// A board, seen by a reader. Copies are views of the same page.
+#[derive(Clone, Copy)]
+pub struct Board {
+    geometry: Geometry,
+    header: &'static [Word; header::LINES * LINE],
+    scopes: &'static [[Word; scope::WORDS]],
+    seats: &'static [[Word; seat::WORDS]],
+    directory: &'static [[Word; directory::WORDS]],
+    names: &'static [Word],
+    records: [&'static [[Word; record::WORDS]]; 2],
+}
+
+impl core::fmt::Debug for Board {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Board")
+            .field("geometry", &self.geometry)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Board {
+    /// Takes a mapped page as a board, after a look at its header.
+    ///
+    /// # Errors
+    /// Another magic or version, or a header that the page is too short for.
+    pub fn open(page: Page) -> Result<Self, HeaderFault> {
+        let geometry = stated_geometry(page.words(), tidegate_abi::board::MAGIC)?;
+        let needed = geometry.board().words;
+        Self::over(page, geometry).ok_or(HeaderFault::Short {
+            found: page.words().len(),
+            needed,
+        })
+    }
+
+    pub(super) fn over(page: Page, geometry: Geometry) -> Option<Self> {
+        let map = geometry.board();
+        if page.words().len() < map.words {
+            return None;
+        }
+        let names = map.names.start()..map.records.first()?.start();
+        Some(Self {
+            geometry,
+            header: page.words().first_chunk()?,
+            scopes: page.records(map.scopes),
+            seats: page.records(map.seats),
+            directory: page.records(map.directory),
+            names: page.words().get(names)?,
+            records: map.records.map(|region| page.records(region)),
+        })
+    }
+
+    /// Sizes of the page pair.
+    #[inline]
+    pub const fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// Random number that names this board.
+    pub fn generation(&self) -> u64 {
+        // Relaxed: written before the descriptor was sent.
+        peek(self.header, header::GENERATION)
+    }
+
+    /// Number of the agent's last tick.
+    #[inline]
+    pub fn tick(&self) -> u64 {
+        // Relaxed: a number to compare, it publishes nothing.
+        peek(self.header, header::TICK)
+    }
+
+    /// Whether the agent's heartbeat is fresh at `now_ns`.
+    #[inline]
+    pub fn agent_life(&self, now_ns: u64) -> AgentLife {
+        // Relaxed: each word is read for its own value; a decision one tick old is still right.
+        let word = |field: usize| peek(self.header, field);
+        let silence_ns = now_ns.saturating_sub(word(header::HEARTBEAT_NS));
+        let time_to_live_ns = word(header::TIME_TO_LIVE_NS);
+        if silence_ns <= time_to_live_ns {
+            return AgentLife::Present;
+        }
+        if silence_ns <= time_to_live_ns.saturating_add(word(header::GRACE_NS)) {
+            return AgentLife::Grace;
+        }
+        let mode = u8::try_from(word(header::LOSS_MODE))
+            .ok()
+            .and_then(LossMode::from_u8);
+        AgentLife::Lost(mode.unwrap_or(LossMode::Open))
+    }
+
+    /// Time now, ns of `CLOCK_MONOTONIC`, by the clock that the board names.
+    #[inline]
+    pub fn time_ns(&self) -> u64 {
+        match self.calibration() {
+            Some(calibration) => calibration.at(clock::counter()),
+            None => clock::monotonic_ns(),
+        }
+    }
+
+    /// The calibration in force; `None` = use the kernel's clock.
+    #[inline]
+    pub fn calibration(&self) -> Option<Calibration> {
+        for _try in 0..TRIES {
+            // Acquire: pairs with the Release in `TickWriter::publish_clock`.
+            let generation = self.header[header::CLOCK_GENERATION].load(Ordering::Acquire);
+            let [even, odd] = header::CLOCK_SETS;
+            let set = if generation & 1 == 0 { even } else { odd };
+            // Relaxed: ordered by the generation around them.
+            let word = |field: usize| peek(self.header, set.saturating_add(field));
+            let calibration = Calibration {
+                tsc: word(clock_field::TSC),
+                ns: word(clock_field::NS),
+                mult: word(clock_field::MULT),
+            };
+            let use_tsc = word(clock_field::USE_TSC) == 1;
+            if self.unchanged(header::CLOCK_GENERATION, generation) {
+                return use_tsc.then_some(calibration);
+            }
+        }
+        None
+    }
+
+    /// The record of a slot, whole and of one rule set; `None` if the slot does not exist or the
+    /// agent published under every try.
+    #[inline]
+    pub fn record(&self, slot: u32) -> Option<Record> {
+        let index = usize::try_from(slot).ok()?;
+        for _try in 0..TRIES {
+            // Acquire: pairs with the Release in `RuleWriter::publish`; the copy it names is whole.
+            let generation = self.rules_generation();
+            let copy = self.copy(generation);
+            let record = Record::load(copy.get(index)?);
+            if self.unchanged(header::RULES_GENERATION, generation) {
+                return Some(record);
+            }
+        }
+        None
+    }
+
+    /// Generation of the rule set in force.
+    #[inline]
+    pub fn rules_generation(&self) -> u64 {
+        self.header[header::RULES_GENERATION].load(Ordering::Acquire)
+    }
+
+    /// Whether a generation is still what it was before the reads above it. While it is, the writer
+    /// was at most at the other copy.
+    #[inline]
+    fn unchanged(&self, word: usize, generation: u64) -> bool {
+        // Acquire fence: pairs with the Release fence with which a writer begins on a copy, so that
+        // whoever read a word of a newer set sees the newer generation here.
+        fence(Ordering::Acquire);
+        peek(self.header, word) == generation
+    }
+
+    /// What a decision reads of a scope; a scope that is not there admits everything.
+    #[inline]
+    pub fn scope(&self, index: u32) -> ScopeWord {
+        let line = usize::try_from(index)
+            .ok()
+            .and_then(|index| self.scopes.get(index));
+        // Relaxed: one word says all that a decision takes.
+        line.map_or(ScopeWord::OPEN, |line| {
+            ScopeWord::unpack(line[scope::DECISION].load(Ordering::Relaxed))
+        })
+    }
+
+    /// All that the board says of a scope. The words are published one by one: good for people.
+    pub fn scope_info(&self, index: u32) -> Option<ScopeInfo> {
+        let line = self.scopes.get(usize::try_from(index).ok()?)?;
+        let word = |field: usize| peek(line, field);
+        Some(ScopeInfo {
+            word: ScopeWord::unpack(word(scope::DECISION)),
+            allowed_qps_milli: word(scope::ALLOWED_QPS_MILLI),
+            cause: u8::try_from(word(scope::CAUSE))
+                .ok()
+                .and_then(Cause::from_u8)
+                .unwrap_or(Cause::None),
+            since_ns: word(scope::SINCE_NS),
+            inflight: word(scope::INFLIGHT),
+        })
+    }
+
+    /// Who sits in a seat, or sat there last.
+    #[inline]
+    pub fn seat(&self, index: u32) -> SeatWord {
+        let line = usize::try_from(index)
+            .ok()
+            .and_then(|index| self.seats.get(index));
+        // Acquire: pairs with the Release in `SeatWriter::seat`; a new holder finds a clean row.
+        line.map_or(
+            SeatWord {
+                live: false,
+                generation: 0,
+            },
+            |line| SeatWord::unpack(line[seat::IDENTITY].load(Ordering::Acquire)),
+        )
+    }
+
+    /// Scope of the process in a seat.
+    #[inline]
+    pub fn seat_scope(&self, index: u32) -> u32 {
+        let line = usize::try_from(index)
+            .ok()
+            .and_then(|index| self.seats.get(index));
+        line.map_or(0, |line| split(line[seat::SCOPE].load(Ordering::Relaxed)).0)
+    }
+
+    /// All that the board says of a seat.
+    pub fn seat_info(&self, index: u32) -> Option<SeatInfo> {
+        let line = self.seats.get(usize::try_from(index).ok()?)?;
+        let word = |field: usize| peek(line, field);
+        Some(SeatInfo {
+            word: self.seat(index),
+            pid: split(word(seat::PID)).0,
+            start: word(seat::START),
+            uid: split(word(seat::UID)).0,
+            scope: self.seat_scope(index),
+        })
+    }
+
+    /// Seats ever handed out, at most those that exist.
+    #[inline]
+    pub fn seats_used(&self) -> u32 {
+        self.used(header::SEATS_USED).min(self.geometry.seats())
+    }
+
+    /// Resource slots handed out, at most those that exist.
+    pub fn resources_used(&self) -> u32 {
+        self.used(header::RESOURCES_USED)
+            .min(self.geometry.resources())
+    }
+
+    #[inline]
+    fn used(&self, word: usize) -> u32 {
+        // Acquire: pairs with the Release that hands a place out; what is below is written.
+        self.header
+            .get(word)
+            .map_or(0, |word| split(word.load(Ordering::Acquire)).0)
+    }
+
+    /// The slot and name at a place of the directory.
+    ///
+    /// The name's bytes are copied into `buffer`.
+    pub fn name<'b>(&self, index: u32, buffer: &'b mut [u8; 256]) -> Option<(Slot, &'b str)> {
+        let [name, _hash] = self.directory.get(usize::try_from(index).ok()?)?;
+        // Relaxed: below `resources_used`, whose Acquire orders the entry.
+        let (tag, offset) = split(name.load(Ordering::Relaxed));
+        let generation = (tag & 0xffff) as u16;
+        let length = usize::try_from(tag >> 16).ok()?;
+        if generation == 0 {
+            return None;
+        }
+        let offset = usize::try_from(offset).ok()?;
+        let target = buffer.get_mut(..length)?;
+        for (place, byte) in target.iter_mut().zip(offset..) {
+            *place = self.name_byte(byte)?;
+        }
+        let text = core::str::from_utf8(target).ok()?;
+        Some((Slot { index, generation }, text))
+    }
+
+    fn name_byte(&self, offset: usize) -> Option<u8> {
+        let word = self.names.get(offset / 8)?.load(Ordering::Relaxed);
+        word.to_le_bytes().get(offset % 8).copied()
+    }
+
+    pub(super) const fn header(&self) -> &'static [Word; header::LINES * LINE] {
+        self.header
+    }
+    pub(super) const fn scope_lines(&self) -> &'static [[Word; scope::WORDS]] {
+        self.scopes
+    }
+    pub(super) const fn seat_lines(&self) -> &'static [[Word; seat::WORDS]] {
+        self.seats
+    }
+    pub(super) const fn directory_lines(&self) -> &'static [[Word; directory::WORDS]] {
+        self.directory
+    }
+    pub(super) const fn record_lines(&self) -> [&'static [[Word; record::WORDS]]; 2] {
+        self.records
+    }
+
+    /// The copy of the records that a generation names.
+    #[inline]
+    pub(super) const fn copy(&self, generation: u64) -> &'static [[Word; record::WORDS]] {
+        let [even, odd] = self.records;
+        if generation & 1 == 0 { even } else { odd }
+    }
+}

@@ -1,0 +1,1 @@
+pub(super) fn crash_point() {}

@@ -1,0 +1,114 @@
+//! The role that writes once a tick: heartbeat, clock and scopes.
+
+use tidegate_abi::board::{ScopeWord, clock as clock_field, header, scope};
+use tidegate_abi::decision::Cause;
+
+use super::Board;
+use crate::clock::Calibration;
+use crate::sync::{Ordering, fence, put};
+
+/// Which clock every reader of the board uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClockSource {
+    /// The time stamp counter, with this calibration.
+    Counter(Calibration),
+    /// `CLOCK_MONOTONIC`.
+    Monotonic,
+}
+
+/// What is published of a scope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScopeReport {
+    /// State and limits.
+    pub word: ScopeWord,
+    /// Allowed QPS × 1000; `u64::MAX` = no limit.
+    pub allowed_qps_milli: u64,
+    /// Why it is in this state.
+    pub cause: Cause,
+    /// Monotonic ns of the last change of state.
+    pub since_ns: u64,
+    /// In flight in this tick.
+    pub inflight: u64,
+}
+
+/// Writes heartbeat, clock and scopes. There is one of it for each board.
+#[derive(Debug)]
+pub struct TickWriter {
+    board: Board,
+}
+
+impl TickWriter {
+    pub(super) const fn new(board: Board) -> Self {
+        Self { board }
+    }
+
+    /// The board that is written.
+    pub const fn board(&self) -> Board {
+        self.board
+    }
+
+    /// Says that the agent was alive at `now_ns` and ends a tick.
+    pub fn beat(&mut self, now_ns: u64) {
+        let header = self.board.header();
+        // Relaxed: readers take each word for its own value.
+        let tick = header[header::TICK].load(Ordering::Relaxed);
+        header[header::TICK].store(tick.wrapping_add(1), Ordering::Relaxed);
+        header[header::HEARTBEAT_NS].store(now_ns, Ordering::Relaxed);
+    }
+
+    /// Publishes a clock source as one: the set that is not in force is written, then named.
+    pub fn publish_clock(&mut self, source: ClockSource) {
+        let header = self.board.header();
+        // Relaxed: this role alone writes it.
+        let generation = header[header::CLOCK_GENERATION].load(Ordering::Relaxed);
+        let next = generation.wrapping_add(1);
+        let [even, odd] = header::CLOCK_SETS;
+        let set = if next & 1 == 0 { even } else { odd };
+        let put = |field: usize, value: u64| put(header, set.saturating_add(field), value);
+        let (use_tsc, calibration) = match source {
+            ClockSource::Counter(calibration) => (1, calibration),
+            ClockSource::Monotonic => (
+                0,
+                Calibration {
+                    tsc: 0,
+                    ns: 0,
+                    mult: 0,
+                },
+            ),
+        };
+        // Release fence: pairs with the Acquire fence in `Board::unchanged`; a reader that sees one
+        // of the stores below also sees the generation that made this set the one not in force.
+        fence(Ordering::Release);
+        put(clock_field::USE_TSC, use_tsc);
+        put(clock_field::TSC, calibration.tsc);
+        put(clock_field::NS, calibration.ns);
+        put(clock_field::MULT, calibration.mult);
+        // Release: pairs with the Acquire in `Board::calibration`.
+        header[header::CLOCK_GENERATION].store(next, Ordering::Release);
+    }
+
+    /// Publishes a scope. Returns false if there is no such place.
+    pub fn publish_scope(&mut self, index: u32, report: &ScopeReport) -> bool {
+        let lines = self.board.scope_lines();
+        let Some(line) = usize::try_from(index)
+            .ok()
+            .and_then(|index| lines.get(index))
+        else {
+            return false;
+        };
+        // Relaxed throughout: the decision word says all that a decision takes, the rest is for
+        // people.
+        line[scope::ALLOWED_QPS_MILLI].store(report.allowed_qps_milli, Ordering::Relaxed);
+        line[scope::CAUSE].store(u64::from(report.cause as u8), Ordering::Relaxed);
+        line[scope::SINCE_NS].store(report.since_ns, Ordering::Relaxed);
+        line[scope::INFLIGHT].store(report.inflight, Ordering::Relaxed);
+        line[scope::DECISION].store(report.word.pack(), Ordering::Relaxed);
+        let used = &self.board.header()[header::SCOPES_USED];
+        let count = u64::from(index).saturating_add(1);
+        if used.load(Ordering::Relaxed) < count {
+            // Release: pairs with readers that count scopes.
+            used.store(count, Ordering::Release);
+        }
+        true
+    }
+}

@@ -1,0 +1,159 @@
+//! Monotonic time: the time stamp counter with the board's calibration, or the kernel's clock.
+//!
+//! Reading the clock is the largest single cost of a decision. The counter is used only where the
+//! agent found it constant, never stopping and chosen by the kernel itself; the agent watches that
+//! on each tick and switches it off on the board for everybody at once.
+#![cfg_attr(
+    not(loom),
+    expect(
+        unsafe_code,
+        reason = "the counter and clock_gettime have no safe form that is as fast"
+    )
+)]
+
+/// Something that tells the time, ns of `CLOCK_MONOTONIC`. Tests script it.
+pub trait Clock {
+    /// Time now, ns.
+    fn now_ns(&self) -> u64;
+}
+
+impl Clock for crate::board::Board {
+    #[inline]
+    fn now_ns(&self) -> u64 {
+        self.time_ns()
+    }
+}
+
+/// How to turn a counter into ns: `ns + ((counter − tsc) × mult) >> 32`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Calibration {
+    /// Counter at the calibration.
+    pub tsc: u64,
+    /// Monotonic ns at the calibration.
+    pub ns: u64,
+    /// ns per count, 32 fractional bits.
+    pub mult: u64,
+}
+
+impl Calibration {
+    /// Time of a counter value, ns. A counter before the calibration (another core may be some ns
+    /// behind) reads as the calibration.
+    #[inline]
+    pub fn at(self, counter: u64) -> u64 {
+        let counts = u128::from(counter.saturating_sub(self.tsc));
+        let ns = counts.wrapping_mul(u128::from(self.mult)) >> 32;
+        self.ns
+            .saturating_add(u64::try_from(ns).unwrap_or(u64::MAX))
+    }
+
+    /// The calibration that two readings of both clocks give.
+    ///
+    /// `None` if the counter did not advance or the ratio does not fit.
+    pub fn between(first: Reading, second: Reading) -> Option<Self> {
+        let counts = u128::from(second.tsc.checked_sub(first.tsc)?);
+        let ns = u128::from(second.ns.checked_sub(first.ns)?);
+        let mult = u64::try_from((ns << 32).checked_div(counts)?).ok()?;
+        Some(Self {
+            tsc: second.tsc,
+            ns: second.ns,
+            mult,
+        })
+    }
+}
+
+/// Both clocks read at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reading {
+    /// Time stamp counter.
+    pub tsc: u64,
+    /// `CLOCK_MONOTONIC`, ns.
+    pub ns: u64,
+}
+
+/// `CLOCK_MONOTONIC`, ns.
+#[cfg(not(loom))]
+#[inline]
+pub fn monotonic_ns() -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the pointer is to a live timespec; this clock always exists. The safe wrappers cost a
+    // conversion on a path that runs on every decision.
+    let _status: libc::c_int = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let ns = u64::try_from(time.tv_nsec).unwrap_or(0);
+    seconds.wrapping_mul(1_000_000_000).wrapping_add(ns)
+}
+
+/// `CLOCK_MONOTONIC` does not exist under loom; time is scripted there.
+#[cfg(loom)]
+pub fn monotonic_ns() -> u64 {
+    0
+}
+
+/// The time stamp counter; 0 where the processor has none that user space may read.
+#[inline]
+pub fn counter() -> u64 {
+    #[cfg(all(target_arch = "x86_64", not(loom)))]
+    {
+        // SAFETY: every x86-64 processor has the instruction, and Linux lets user space run it.
+        unsafe { core::arch::x86_64::_rdtsc() }
+    }
+    #[cfg(any(not(target_arch = "x86_64"), loom))]
+    {
+        0
+    }
+}
+
+/// Reads both clocks as close together as a few tries allow.
+pub fn read_both() -> Reading {
+    let mut best = Reading { tsc: 0, ns: 0 };
+    let mut best_width = u64::MAX;
+    for _try in 0..32_u32 {
+        let before = counter();
+        let ns = monotonic_ns();
+        let width = counter().saturating_sub(before);
+        if width < best_width {
+            best_width = width;
+            best = Reading {
+                tsc: before.saturating_add(width / 2),
+                ns,
+            };
+        }
+    }
+    best
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_calibration_gives_back_the_readings_it_was_made_of() {
+        let first = Reading {
+            tsc: 1_000,
+            ns: 5_000,
+        };
+        let second = Reading {
+            tsc: 3_001_000,
+            ns: 1_005_000,
+        };
+        let calibration = Calibration::between(first, second).unwrap();
+        assert_eq!(calibration.at(second.tsc), second.ns);
+        assert_eq!(calibration.at(second.tsc + 3_000_000) - second.ns, 999_999);
+        assert_eq!(
+            calibration.at(0),
+            second.ns,
+            "a counter that stepped back reads as no time"
+        );
+        assert!(calibration.at(u64::MAX) > second.ns);
+    }
+
+    #[test]
+    fn a_counter_that_stands_still_gives_no_calibration() {
+        let still = Reading { tsc: 7, ns: 1 };
+        assert_eq!(Calibration::between(still, Reading { tsc: 7, ns: 9 }), None);
+        assert_eq!(Calibration::between(still, Reading { tsc: 6, ns: 9 }), None);
+    }
+}

@@ -1,0 +1,55 @@
+//! Callers that hold no permit: the scope's allowed QPS, with a burst of one bucket.
+
+use core::num::NonZeroU64;
+
+use tidegate_abi::decision::{Reason, ScopeState};
+use tidegate_limits::window::{BucketLength, Window};
+
+use super::{Gate, Refusal};
+use crate::clock::Clock;
+use crate::sync::Ordering;
+
+/// Two buckets of 50 ms: the allowed QPS is held over 100 ms.
+const BUCKET: BucketLength = match NonZeroU64::new(50_000_000) {
+    Some(length) => BucketLength::new(length),
+    None => BucketLength::HALF_SECOND,
+};
+
+/// Windows in a second, times 1000 because the allowed QPS is published in thousandths.
+const MILLI_WINDOWS: u64 = 10_000;
+
+/// Most tries against other callers.
+const TRIES: u32 = 64;
+
+impl Gate {
+    /// Whether a scope admits a request that will hold no permit. Healthy scopes admit all; in
+    /// overload the allowed QPS is enforced here, since nothing is in flight to hold it against.
+    ///
+    /// # Errors
+    /// The refusal, if the scope's allowed QPS is used up.
+    pub fn admit_one_shot<C: Clock>(&self, clock: &C, scope: u32) -> Result<(), Refusal> {
+        let now_ns = clock.now_ns();
+        let (Some(info), Some(word)) = (self.board.scope_info(scope), self.ledger.one_shot(scope))
+        else {
+            return Ok(());
+        };
+        if !matches!(info.word.state, ScopeState::Overload) || info.allowed_qps_milli == u64::MAX {
+            return Ok(());
+        }
+        let limit = info.allowed_qps_milli.div_ceil(MILLI_WINDOWS);
+        let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+        // Relaxed: the word carries all there is.
+        let mut seen = word.load(Ordering::Relaxed);
+        for _try in 0..TRIES {
+            let window = Window::at(seen, BUCKET.epoch(now_ns));
+            let Some(next) = window.try_add(1, limit) else {
+                break;
+            };
+            match word.exchange_weak(seen, next.word(), Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_before) => return Ok(()),
+                Err(found) => seen = found,
+            }
+        }
+        Err(Refusal::scope(Reason::AllowedQps, limit, limit).spread(now_ns))
+    }
+}

@@ -1,0 +1,110 @@
+//! The system step: state and limits of the caller's scopes.
+
+use tidegate_abi::board::ScopeWord;
+use tidegate_abi::decision::{Class, LossMode, Reason, ScopeState};
+
+use super::{Ask, Gate, Refusal};
+use crate::board::AgentLife;
+use crate::ledger::Totals;
+
+/// The host's place among the scopes.
+const HOST: u32 = 0;
+
+/// While a scope is far from its entry limit, a lane counts what is in flight at one in this many
+/// admissions; from half the limit on it counts at each, until the next tick.
+const SAMPLE_MASK: u64 = 63;
+
+/// Past this many times the entry limit a scope is in overload, whatever its CPU says.
+const FAR_OVER: u32 = 3;
+
+/// Probes are admitted past a limit while they are at most one in this many admissions: the class is
+/// self-declared, so it has a budget (5 %).
+const PROBE_SHARE: u64 = 20;
+
+impl Gate {
+    /// Checks the host and the caller's own scope.
+    #[inline]
+    pub(super) fn check_scopes<C>(&self, ask: &Ask<'_, C>) -> Result<(), Refusal> {
+        match self.board.agent_life(ask.now_ns) {
+            AgentLife::Present | AgentLife::Grace | AgentLife::Lost(LossMode::Last) => {}
+            AgentLife::Lost(LossMode::Open) => {
+                self.ledger.count_without_agent(self.seat);
+                return Ok(());
+            }
+            AgentLife::Lost(LossMode::Closed) => {
+                self.ledger.count_without_agent(self.seat);
+                return shed(ask, Refusal::scope(Reason::AgentLost, 0, 0));
+            }
+        }
+        self.check_scope(HOST, ask)?;
+        match self.board.seat_scope(self.seat) {
+            HOST => Ok(()),
+            own => self.check_scope(own, ask),
+        }
+    }
+
+    #[inline]
+    fn check_scope<C>(&self, scope: u32, ask: &Ask<'_, C>) -> Result<(), Refusal> {
+        let word = self.board.scope(scope);
+        let verdict = match word.state {
+            ScopeState::Healthy | ScopeState::Cold => {
+                self.check_healthy(scope, word, ask.books.totals)
+            }
+            ScopeState::Overload => {
+                let inflight = self.ledger.scope_inflight(&self.board, scope);
+                under(inflight, word.tight)
+            }
+            ScopeState::Reject => Err(Refusal::scope(Reason::Reject, 0, 0)),
+        };
+        match verdict {
+            Ok(()) => Ok(()),
+            Err(refusal) => shed(ask, refusal),
+        }
+    }
+
+    /// The entry check of the law's two limits, without waiting for a tick: overload begins when the
+    /// wide limit is reached and the CPU is short, or far over it in any case.
+    #[inline]
+    fn check_healthy(&self, scope: u32, word: ScopeWord, totals: Totals) -> Result<(), Refusal> {
+        if word.entry >= ScopeWord::LIMIT_MAX || !self.must_count(word, totals) {
+            return Ok(());
+        }
+        let inflight = self.ledger.scope_inflight(&self.board, scope);
+        if inflight >= word.entry / 2 {
+            totals.set_near_tick(self.board.tick());
+        }
+        let far = word.entry.saturating_mul(FAR_OVER);
+        if inflight >= word.entry && (word.short || inflight >= far) {
+            return under(inflight, word.tight);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn must_count(&self, word: ScopeWord, totals: Totals) -> bool {
+        word.near
+            || totals.passed_and_probes().0 & SAMPLE_MASK == SAMPLE_MASK
+            || totals.near_tick() == self.board.tick()
+    }
+}
+
+/// Admits below the tight limit.
+#[inline]
+fn under(inflight: u32, tight: u32) -> Result<(), Refusal> {
+    if inflight < tight {
+        return Ok(());
+    }
+    Err(Refusal::scope(Reason::Overload, inflight, tight))
+}
+
+/// A probe within its budget is let through, everything else is refused.
+#[cold]
+fn shed<C>(ask: &Ask<'_, C>, refusal: Refusal) -> Result<(), Refusal> {
+    let totals = ask.books.totals;
+    let (passed, probes) = totals.passed_and_probes();
+    if matches!(ask.request.class, Class::Probe) && probes.saturating_mul(PROBE_SHARE) <= passed {
+        totals.probe();
+        return Ok(());
+    }
+    Err(refusal.spread(ask.now_ns))
+}

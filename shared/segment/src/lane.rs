@@ -1,0 +1,72 @@
+//! Which lane a thread writes.
+//!
+//! A lane is a private row of counters: one thread writes it with plain loads and stores, which cost
+//! a fraction of a locked instruction. A thread takes a free lane at its first decision and gives it
+//! back when it ends; threads that find none share lane 0 and pay for read-modify-write.
+
+use std::cell::Cell;
+
+use crate::sync::{Ordering, Word};
+
+/// A thread's lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lane(u32);
+
+impl Lane {
+    /// The lane that any thread may write, with read-modify-write.
+    pub const SHARED: Self = Self(0);
+
+    /// A lane that the caller alone writes, for tests and benches; 0 is the shared one.
+    pub const fn numbered(index: u32) -> Self {
+        Self(index)
+    }
+
+    /// Number of the lane; a page with fewer lanes takes the shared one instead.
+    #[inline]
+    pub const fn within(self, lanes: u32) -> u32 {
+        if self.0 < lanes { self.0 } else { 0 }
+    }
+}
+
+/// Which lanes of this process have a thread: one bit each, bit 0 (shared) always set.
+///
+/// One mask for the process is enough: a lane number is private to a thread in every session.
+#[cfg(not(loom))]
+static TAKEN: Word = Word::new(1);
+
+/// Gives the lane back when its thread ends.
+#[derive(Debug)]
+struct Holder(Cell<u32>);
+
+#[cfg(not(loom))]
+impl Drop for Holder {
+    fn drop(&mut self) {
+        let bit = 1_u64.checked_shl(self.0.get()).unwrap_or(0) & !1;
+        // Release: pairs with the Acquire in `take`; the next holder goes on from this thread's stores.
+        TAKEN.change(Ordering::Release, |taken| taken & !bit);
+    }
+}
+
+#[cfg(not(loom))]
+thread_local! {
+    static HELD: Holder = Holder(Cell::new(take()));
+}
+
+#[cfg(not(loom))]
+fn take() -> u32 {
+    // Acquire: pairs with the Release of the thread that had the lane before.
+    let before = TAKEN.change(Ordering::Acquire, |taken| taken | taken.wrapping_add(1));
+    match before.trailing_ones() {
+        lane if lane < u64::BITS => lane,
+        _full => 0,
+    }
+}
+
+/// The lane of the calling thread.
+#[cfg(not(loom))]
+#[inline]
+pub fn current() -> Lane {
+    // While thread-locals are being torn down, the shared lane serves.
+    HELD.try_with(|held| Lane(held.0.get()))
+        .unwrap_or(Lane::SHARED)
+}

@@ -1,0 +1,192 @@
+//! The ledger: what the agent and the services of one tenant write.
+//!
+//! Whatever is read here may have been written by a hostile process of the same tenant. It can make
+//! a decision of that tenant wrong, and nothing else: indices come from the board and are checked,
+//! counts are masked, loops are bounded by the board's sizes.
+
+mod cell;
+mod node;
+mod sums;
+
+pub use cell::{Cell, Row, Totals};
+pub use node::{Admission, Node};
+pub use sums::{NodeCounts, ScopeCounts};
+
+use tidegate_abi::geometry::Geometry;
+use tidegate_abi::ledger::{cell as cell_field, header, node as node_field, scope, seat, total};
+
+use crate::board::{HeaderFault, halves, stated_geometry};
+use crate::page::Page;
+use crate::sync::{Ordering, Word, peek, put};
+
+/// A ledger. Copies are views of the same page.
+#[derive(Clone, Copy)]
+pub struct Ledger {
+    geometry: Geometry,
+    header: &'static [Word],
+    scopes: &'static [[Word; scope::WORDS]],
+    seats: &'static [[Word; seat::WORDS]],
+    nodes: &'static [[Word; node_field::WORDS]],
+    totals: &'static [[Word; total::WORDS]],
+    cells: &'static [[Word; cell_field::WORDS]],
+}
+
+impl core::fmt::Debug for Ledger {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Ledger")
+            .field("geometry", &self.geometry)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Ledger {
+    /// Writes the header of a new ledger on a page of zeros; `None` if the page is too short.
+    pub fn create(page: Page, geometry: Geometry) -> Option<Self> {
+        let ledger = Self::over(page, geometry)?;
+        // Relaxed: nobody has the page yet; sending its descriptor orders these stores.
+        let set = |field: usize, value: u64| put(page.words(), field, value);
+        set(header::MAGIC, tidegate_abi::ledger::MAGIC);
+        set(header::VERSION, u64::from(tidegate_abi::VERSION));
+        set(
+            header::RESOURCES_SEATS,
+            halves(geometry.resources(), geometry.seats()),
+        );
+        set(
+            header::LANES_SCOPES,
+            halves(geometry.lanes(), geometry.scopes()),
+        );
+        Some(ledger)
+    }
+
+    /// Takes a mapped page as the ledger of a board with this geometry.
+    ///
+    /// # Errors
+    /// Another magic, version or geometry, or a page that is too short for it.
+    pub fn open(page: Page, geometry: Geometry) -> Result<Self, HeaderFault> {
+        let stated = stated_geometry(page.words(), tidegate_abi::ledger::MAGIC)?;
+        let needed = geometry.ledger().words;
+        let short = HeaderFault::Short {
+            found: page.words().len(),
+            needed,
+        };
+        if stated != geometry {
+            return Err(short);
+        }
+        Self::over(page, geometry).ok_or(short)
+    }
+
+    fn over(page: Page, geometry: Geometry) -> Option<Self> {
+        let map = geometry.ledger();
+        if page.words().len() < map.words {
+            return None;
+        }
+        Some(Self {
+            geometry,
+            header: page
+                .words()
+                .get(..map.header.count().saturating_mul(map.header.stride()))?,
+            scopes: page.records(map.scopes),
+            seats: page.records(map.seats),
+            nodes: page.records(map.nodes),
+            totals: page.records(map.totals),
+            cells: page.records(map.cells),
+        })
+    }
+
+    /// Sizes of the page pair.
+    pub const fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// Names the board that goes with this ledger now.
+    pub fn set_board_generation(&self, generation: u64) {
+        if let Some(word) = self.header.get(header::BOARD_GENERATION) {
+            // Release: pairs with the Acquire in `board_generation`.
+            word.store(generation, Ordering::Release);
+        }
+    }
+
+    /// The board that goes with this ledger now, as far as the ledger can be trusted.
+    pub fn board_generation(&self) -> u64 {
+        let word = self.header.get(header::BOARD_GENERATION);
+        word.map_or(0, |word| word.load(Ordering::Acquire))
+    }
+
+    /// The node of a resource.
+    #[inline]
+    pub fn node(&self, slot: u32) -> Option<Node> {
+        let line = self.nodes.get(usize::try_from(slot).ok()?)?;
+        Some(Node::over(line))
+    }
+
+    /// The one-shot window of a scope: passes of callers that hold no permit.
+    pub fn one_shot(&self, scope_index: u32) -> Option<&'static Word> {
+        let line = self.scopes.get(usize::try_from(scope_index).ok()?)?;
+        Some(&line[scope::ONE_SHOT])
+    }
+
+    /// Counts a decision made without the agent.
+    pub fn count_without_agent(&self, seat_index: u32) {
+        self.count(seat_index, seat::WITHOUT_AGENT);
+    }
+
+    /// Counts a decision that found the board changing under every try.
+    pub fn count_contended(&self, seat_index: u32) {
+        self.count(seat_index, seat::CONTENDED);
+    }
+
+    /// Decisions of a seat made without the agent, and those that found the board changing.
+    pub fn seat_faults(&self, seat_index: u32) -> (u64, u64) {
+        let line = usize::try_from(seat_index)
+            .ok()
+            .and_then(|index| self.seats.get(index));
+        line.map_or((0, 0), |line| {
+            let word = |field: usize| peek(line, field);
+            (word(seat::WITHOUT_AGENT), word(seat::CONTENDED))
+        })
+    }
+
+    fn count(&self, seat_index: u32, field: usize) {
+        let line = usize::try_from(seat_index)
+            .ok()
+            .and_then(|index| self.seats.get(index));
+        if let Some(word) = line.and_then(|line| line.get(field)) {
+            word.count(1);
+        }
+    }
+
+    /// Zeroes all rows of a seat that nobody sits in, so that another process may take it. `used` is
+    /// the number of resource slots handed out.
+    ///
+    /// Counts that are to be kept must be read before, see [`Ledger::node_counts`].
+    pub fn clear_seat(&self, seat_index: u32, used: u32) {
+        for lane in 0..self.geometry.lanes() {
+            let Some(row) = self.geometry.row(seat_index, lane) else {
+                return;
+            };
+            let Some(totals) = self.totals.get(row) else {
+                return;
+            };
+            if totals[total::INFLIGHT].load(Ordering::Relaxed) == 0 {
+                continue; // A lane never used; reading its cells would only allocate them.
+            }
+            for slot in 0..used {
+                let cell = self
+                    .geometry
+                    .cell(row, slot)
+                    .and_then(|index| self.cells.get(index));
+                cell.into_iter().flatten().for_each(zero);
+            }
+            totals.iter().for_each(zero);
+        }
+        let line = usize::try_from(seat_index)
+            .ok()
+            .and_then(|index| self.seats.get(index));
+        line.into_iter().flatten().for_each(zero);
+    }
+}
+
+fn zero(word: &Word) {
+    // Relaxed: the Release that seats the next process orders it.
+    word.store(0, Ordering::Relaxed);
+}

@@ -1,0 +1,254 @@
+//! Sums over seats and lanes: what is in flight, and what the agent reports.
+
+use tidegate_abi::board::SeatWord;
+use tidegate_abi::decision::RefusalKind;
+use tidegate_abi::ledger::{CellWord, cell as cell_field, total};
+
+use super::Ledger;
+use crate::board::{Board, Slot, split};
+use crate::sync::{Ordering, Word, peek};
+
+/// Counts of a node over all seats, free-running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NodeCounts {
+    /// Requests in flight, of living seats.
+    pub inflight: u64,
+    /// Requests admitted.
+    pub passed: u64,
+    /// Requests that ended well.
+    pub success: u64,
+    /// Requests that failed.
+    pub error: u64,
+    /// Response times of those that ended well, ns.
+    pub rt_ns: u64,
+    /// Requests refused, in the order of [`RefusalKind::ALL`].
+    pub refused: [u64; RefusalKind::ALL.len()],
+}
+
+/// Counts of a scope's inbound requests, free-running but for the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ScopeCounts {
+    /// Requests in flight, of living seats.
+    pub inflight: u64,
+    /// Requests admitted.
+    pub passed: u64,
+    /// Requests that ended well.
+    pub success: u64,
+    /// Response times of those, ns.
+    pub rt_ns: u64,
+    /// Requests refused, for any reason.
+    pub refused: u64,
+    /// Requests refused because of a scope.
+    pub shed: u64,
+}
+
+impl Ledger {
+    /// Requests in flight on a node: over living seats, the sum of their lanes.
+    #[inline]
+    pub fn node_inflight(&self, board: &Board, slot: Slot) -> u32 {
+        let mut sum = 0_u32;
+        for seat in 0..board.seats_used() {
+            let word = board.seat(seat);
+            if word.live {
+                sum = sum.saturating_add(self.seat_node_inflight(seat, word, slot));
+            }
+        }
+        sum
+    }
+
+    /// Requests in flight of one seat on a node.
+    #[inline]
+    pub fn seat_node_inflight(&self, seat: u32, word: SeatWord, slot: Slot) -> u32 {
+        let tag = CellWord {
+            seat: word.generation,
+            slot: slot.generation,
+            inflight: 0,
+        };
+        self.sum_lanes(seat, word, |row| {
+            let cell = self
+                .geometry
+                .cell(row, slot.index)
+                .and_then(|index| self.cells.get(index))?;
+            Some((&cell[cell_field::INFLIGHT], tag))
+        })
+    }
+
+    /// Inbound requests in flight of one seat.
+    #[inline]
+    pub fn seat_inflight(&self, seat: u32, word: SeatWord) -> u32 {
+        let tag = CellWord {
+            seat: word.generation,
+            slot: 0,
+            inflight: 0,
+        };
+        self.sum_lanes(seat, word, |row| {
+            Some((&self.totals.get(row)?[total::INFLIGHT], tag))
+        })
+    }
+
+    /// Inbound requests in flight in a scope; scope 0 is the host and has them all.
+    #[inline]
+    pub fn scope_inflight(&self, board: &Board, scope: u32) -> u32 {
+        let mut sum = 0_u32;
+        for seat in 0..board.seats_used() {
+            let word = board.seat(seat);
+            if word.live && (scope == 0 || board.seat_scope(seat) == scope) {
+                sum = sum.saturating_add(self.seat_inflight(seat, word));
+            }
+        }
+        sum
+    }
+
+    /// Sums the lanes of a seat, modulo 2^24. A permit may be given back on another lane than it was
+    /// taken on; a sum that reads below zero caught one half of that and stands for zero.
+    #[inline]
+    fn sum_lanes<'w>(
+        &self,
+        seat: u32,
+        word: SeatWord,
+        cell: impl Fn(usize) -> Option<(&'w Word, CellWord)>,
+    ) -> u32 {
+        let mut sum = 0_u32;
+        for lane in 0..self.geometry.lanes() {
+            let Some(row) = self.geometry.row(seat, lane) else {
+                break;
+            };
+            if !self.lane_used(row, word) {
+                continue;
+            }
+            let Some((cell, tag)) = cell(row) else { break };
+            // Acquire: pairs with the AcqRel and Release in `Row::add_inflight`.
+            let seen = CellWord::unpack(cell.load(Ordering::Acquire));
+            if (seen.seat, seen.slot) == (tag.seat, tag.slot) {
+                sum = sum.wrapping_add(seen.inflight);
+            }
+        }
+        let sum = sum & CellWord::COUNT_MASK;
+        if sum > CellWord::COUNT_MASK / 2 {
+            0
+        } else {
+            sum
+        }
+    }
+
+    /// Whether this holder of the seat ever used the lane. Cells of lanes never used are holes of the
+    /// memory file, and reading a hole allocates it.
+    #[inline]
+    fn lane_used(&self, row: usize, word: SeatWord) -> bool {
+        self.totals.get(row).is_some_and(|totals| {
+            let mark = totals[total::INFLIGHT].load(Ordering::Acquire);
+            CellWord::unpack(mark).seat == word.generation
+        })
+    }
+
+    /// Counts of a node over every seat ever used, whether its process lives or not.
+    pub fn node_counts(&self, board: &Board, slot: Slot) -> NodeCounts {
+        let mut counts = NodeCounts::default();
+        for seat in 0..board.seats_used() {
+            self.add_seat_counts(&mut counts, board.seat(seat), seat, slot);
+        }
+        counts
+    }
+
+    /// Counts of one seat on a node; for a seat whose process died, what is to be kept of it before
+    /// [`Ledger::clear_seat`].
+    pub fn seat_node_counts(&self, board: &Board, seat: u32, slot: Slot) -> NodeCounts {
+        let mut counts = NodeCounts::default();
+        self.add_seat_counts(&mut counts, board.seat(seat), seat, slot);
+        counts
+    }
+
+    fn add_seat_counts(&self, counts: &mut NodeCounts, word: SeatWord, seat: u32, slot: Slot) {
+        for lane in 0..self.geometry.lanes() {
+            let Some(row) = self.geometry.row(seat, lane) else {
+                return;
+            };
+            if !self.lane_used(row, word) {
+                continue;
+            }
+            let cell = self
+                .geometry
+                .cell(row, slot.index)
+                .and_then(|index| self.cells.get(index));
+            if let Some(cell) = cell {
+                counts.add_cell(cell);
+            }
+        }
+        if word.live {
+            let inflight = self.seat_node_inflight(seat, word, slot);
+            counts.inflight = counts.inflight.saturating_add(u64::from(inflight));
+        }
+    }
+
+    /// Counts of a scope over every seat of it ever used; scope 0 is the host and has them all.
+    pub fn scope_counts(&self, board: &Board, scope: u32) -> ScopeCounts {
+        let mut counts = ScopeCounts::default();
+        for seat in 0..board.seats_used() {
+            if scope != 0 && board.seat_scope(seat) != scope {
+                continue;
+            }
+            let word = board.seat(seat);
+            for lane in 0..self.geometry.lanes() {
+                let row = self.geometry.row(seat, lane);
+                if let Some(totals) = row.and_then(|row| self.totals.get(row)) {
+                    counts.add_totals(totals);
+                }
+            }
+            if word.live {
+                let inflight = u64::from(self.seat_inflight(seat, word));
+                counts.inflight = counts.inflight.saturating_add(inflight);
+            }
+        }
+        counts
+    }
+}
+
+impl NodeCounts {
+    fn add_cell(&mut self, cell: &[Word; cell_field::WORDS]) {
+        let word = |field: usize| peek(cell, field);
+        let add = |sum: &mut u64, amount: u64| *sum = sum.wrapping_add(amount);
+        add(&mut self.passed, word(cell_field::PASSED));
+        add(&mut self.success, word(cell_field::SUCCESS));
+        add(&mut self.error, word(cell_field::ERROR));
+        add(&mut self.rt_ns, word(cell_field::RT_NS));
+        let (degrade, param) = split(word(cell_field::REFUSED_DEGRADE_PARAM));
+        let (system, authority) = split(word(cell_field::REFUSED_SYSTEM_AUTHORITY));
+        let flow = word(cell_field::REFUSED_FLOW);
+        for (sum, kind) in self.refused.iter_mut().zip(RefusalKind::ALL) {
+            add(
+                sum,
+                match kind {
+                    RefusalKind::Authority => u64::from(authority),
+                    RefusalKind::System => u64::from(system),
+                    RefusalKind::Param => u64::from(param),
+                    RefusalKind::Flow => flow,
+                    RefusalKind::Degrade => u64::from(degrade),
+                },
+            );
+        }
+    }
+
+    /// Adds the free-running counts of another; what is in flight is not kept, it belongs to seats.
+    pub fn keep(&mut self, other: &Self) {
+        let add = |sum: &mut u64, amount: u64| *sum = sum.wrapping_add(amount);
+        add(&mut self.passed, other.passed);
+        add(&mut self.success, other.success);
+        add(&mut self.error, other.error);
+        add(&mut self.rt_ns, other.rt_ns);
+        for (sum, amount) in self.refused.iter_mut().zip(other.refused) {
+            add(sum, amount);
+        }
+    }
+}
+
+impl ScopeCounts {
+    fn add_totals(&mut self, totals: &[Word; total::WORDS]) {
+        let word = |field: usize| peek(totals, field);
+        let add = |sum: &mut u64, amount: u64| *sum = sum.wrapping_add(amount);
+        add(&mut self.passed, word(total::PASSED));
+        add(&mut self.success, word(total::SUCCESS));
+        add(&mut self.rt_ns, word(total::RT_NS));
+        add(&mut self.refused, word(total::REFUSED));
+        add(&mut self.shed, word(total::SHED));
+    }
+}

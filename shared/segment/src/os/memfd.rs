@@ -1,0 +1,127 @@
+//! Memory files: made and sealed by the agent, checked by a service before its first read.
+
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate};
+use rustix::io::Errno;
+
+use crate::os::map;
+use crate::page::Page;
+
+/// What a memory file is for; decides its seals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Nobody but the process that made it can ever write it.
+    Board,
+    /// Everybody who has the descriptor writes it; nobody changes its size or seals.
+    Ledger,
+}
+
+impl Kind {
+    const fn seals(self) -> SealFlags {
+        let fixed = SealFlags::SHRINK
+            .union(SealFlags::GROW)
+            .union(SealFlags::SEAL);
+        match self {
+            Self::Board => fixed.union(SealFlags::FUTURE_WRITE),
+            Self::Ledger => fixed,
+        }
+    }
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Board => "tidegate-board",
+            Self::Ledger => "tidegate-ledger",
+        }
+    }
+}
+
+/// Why a memory file could not be made or cannot be trusted.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The kernel refused.
+    #[error("{name}: {call}: {errno}")]
+    Kernel {
+        /// Name of the file.
+        name: &'static str,
+        /// What was tried.
+        call: &'static str,
+        /// What the kernel said.
+        errno: Errno,
+    },
+    /// A seal is missing: another process could cut the file or write it.
+    #[error("{name}: seals are {seals:?}, {needed:?} are needed; the other side is not an agent")]
+    Unsealed {
+        /// Name of the file.
+        name: &'static str,
+        /// What is there.
+        seals: SealFlags,
+        /// What is needed.
+        needed: SealFlags,
+    },
+    /// The file has another size than was said.
+    #[error("{name}: {found} bytes, {said} were announced")]
+    Size {
+        /// Name of the file.
+        name: &'static str,
+        /// Bytes of the file.
+        found: u64,
+        /// Bytes announced.
+        said: u64,
+    },
+}
+
+fn kernel(kind: Kind, call: &'static str) -> impl Fn(Errno) -> FileError {
+    move |errno| FileError::Kernel {
+        name: kind.name(),
+        call,
+        errno,
+    }
+}
+
+/// Makes a memory file of `words` words at its full (sparse) size, maps it writable and seals it.
+///
+/// # Errors
+/// The kernel's refusal: no memory, no descriptors, or a kernel before 5.1 without `FUTURE_WRITE`.
+pub fn create(kind: Kind, words: usize) -> Result<(Page, OwnedFd), FileError> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let fd = rustix::fs::memfd_create(kind.name(), flags).map_err(kernel(kind, "memfd_create"))?;
+    ftruncate(&fd, bytes(words)).map_err(kernel(kind, "ftruncate"))?;
+    let page = map::writable(fd.as_fd(), words).map_err(kernel(kind, "mmap"))?;
+    // Only now: FUTURE_WRITE leaves mappings that exist alone.
+    fcntl_add_seals(&fd, kind.seals()).map_err(kernel(kind, "F_ADD_SEALS"))?;
+    Ok((page, fd))
+}
+
+/// Checks the seals and size of a file that came over a socket, then maps it: a board read-only, a
+/// ledger writable.
+///
+/// # Errors
+/// A missing seal or another size (nothing is mapped then), or the kernel's refusal.
+pub fn open(kind: Kind, fd: &OwnedFd, words: usize) -> Result<Page, FileError> {
+    let seals = fcntl_get_seals(fd).map_err(kernel(kind, "F_GET_SEALS"))?;
+    if !seals.contains(kind.seals()) {
+        return Err(FileError::Unsealed {
+            name: kind.name(),
+            seals,
+            needed: kind.seals(),
+        });
+    }
+    let found = fstat(fd).map_err(kernel(kind, "fstat"))?.st_size;
+    let found = u64::try_from(found).unwrap_or(0);
+    if found != bytes(words) {
+        return Err(FileError::Size {
+            name: kind.name(),
+            found,
+            said: bytes(words),
+        });
+    }
+    match kind {
+        Kind::Board => map::readable(fd.as_fd(), words),
+        Kind::Ledger => map::writable(fd.as_fd(), words),
+    }
+    .map_err(kernel(kind, "mmap"))
+}
+
+fn bytes(words: usize) -> u64 {
+    u64::try_from(words).unwrap_or(u64::MAX).saturating_mul(8)
+}

@@ -1,0 +1,5 @@
+//! What the operating system gives: memory files, seals, mappings, fork detection.
+
+pub mod fork;
+pub mod map;
+pub mod memfd;
