@@ -25,4 +25,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
+pub mod healthy_run;
+pub mod law;
+pub mod threshold;
 pub mod window;

@@ -1,0 +1,27 @@
+//! Mean demand on the CPUs, as a share of the capacity.
+//!
+//! Shedding lowers the CPU, so CPU alone cannot tell when overload has ended: what was refused
+//! counts as demand too. `U · (1 + F/X)`, U read as 1 while tasks queue for a CPU.
+
+use super::number::{blend, real};
+use super::step::Step;
+
+/// Mean demand.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct Demand(f64);
+
+impl Demand {
+    /// Takes a tick into account.
+    pub(super) fn update(&mut self, tick: &Step<'_>) {
+        let settings = &tick.settings.release;
+        let used = if tick.queueing() { 1.0 } else { tick.busy };
+        let refused = real(tick.sample.shed) / tick.sample.done().max(1.0);
+        let demand = (used * (1.0 + refused)).min(settings.most);
+        self.0 = blend(self.0, demand, settings.weight);
+    }
+
+    /// The mean, 1 is the capacity.
+    pub(super) fn share(self) -> f64 {
+        self.0
+    }
+}

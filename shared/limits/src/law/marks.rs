@@ -1,0 +1,84 @@
+//! The operator's plain thresholds, beside the law.
+
+use tidegate_abi::decision::{Cause, ScopeState};
+
+use super::evidence::gc_trouble;
+use super::sample::Sample;
+use super::settings::{Action, Settings};
+use crate::threshold::{self, Threshold};
+
+/// The thresholds of one scope.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Marks {
+    cpu: Threshold,
+    load: Threshold,
+}
+
+/// What the active thresholds ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Overlay {
+    active: Option<(Action, Cause)>,
+}
+
+impl Overlay {
+    /// The state and cause that hold when the law alone says `own`.
+    pub(super) fn over(self, own: (ScopeState, Cause)) -> (ScopeState, Cause) {
+        match self.active {
+            Some((Action::Reject, cause)) => (ScopeState::Reject, cause),
+            Some((Action::Shape, cause)) if own.0 != ScopeState::Overload => {
+                (ScopeState::Overload, cause)
+            }
+            Some((Action::Shape, _)) | None => own,
+        }
+    }
+}
+
+impl Marks {
+    /// The law has taken over: it knows more than the CPU mark, which starts anew when the law
+    /// lets go.
+    pub(super) fn stand_back(&mut self) {
+        self.cpu = Threshold::default();
+    }
+
+    /// Takes the sample of a tick. Trouble with garbage collection lowers the CPU marks.
+    pub(super) fn step(&mut self, sample: &Sample, settings: &Settings) -> Overlay {
+        let shift = if gc_trouble(sample, &settings.evidence) {
+            settings.evidence.gc_shift
+        } else {
+            0.0
+        };
+        let cpu_marks = settings.marks.cpu.map(|marks| marks.lowered(shift));
+        let tick_ns = sample.tick_ns;
+        let cpu = step(&mut self.cpu, sample.busy, tick_ns, cpu_marks);
+        let load = step(
+            &mut self.load,
+            sample.load_per_cpu,
+            tick_ns,
+            settings.marks.load,
+        );
+        let cause = if cpu {
+            Some(Cause::Cpu)
+        } else if load {
+            Some(Cause::Load)
+        } else {
+            None
+        };
+        Overlay {
+            active: cause.map(|cause| (settings.marks.action, cause)),
+        }
+    }
+}
+
+/// Steps a threshold; one that is not set is forgotten.
+fn step(
+    threshold: &mut Threshold,
+    value: Option<f64>,
+    tick_ns: u64,
+    marks: Option<threshold::Settings>,
+) -> bool {
+    if let Some(marks) = marks {
+        return threshold.step(value, tick_ns, &marks);
+    }
+    *threshold = Threshold::default();
+    false
+}

@@ -1,0 +1,284 @@
+//! The adaptive law of one scope: how much work is admitted, from what a tick measured.
+//!
+//! Overload needs a queue *and* evidence. `N` is what is in flight or waits at the door, `P` says
+//! that the CPU is short, `E_lim` is the wide limit and `L` the tight one (see `estimate`):
+//!
+//! ```text
+//!                   N >= E_lim and P, or N >= 3 E_lim,
+//!                   or decisions have refused near E_lim
+//!      ┌──────────────────────────────────────────────────────┐
+//!      │                                                      ▼
+//!  ┌──────┐  healthy ticks with successes   ┌─────────┐   ┌──────────┐
+//!  │ cold │ ──────────────────────────────► │ healthy │   │ overload │ admits while N < L
+//!  └──────┘                                 └─────────┘   └──────────┘
+//!      admit while N < E_lim, or while P is     ▲             │
+//!      missing up to 3 E_lim                    └─────────────┘
+//!                         demand < 0.9 for 5 ticks in a row (doubling up to
+//!                         20 when overload came back within 30 s)
+//!
+//!  beside it: a plain threshold of the operator that is active makes the state
+//!  overload with the entry limit (`shape`) or reject (`reject`), see `marks`
+//! ```
+//!
+//! The first step into overload is made by the decisions themselves, from the words of the board:
+//! they refuse at `E_lim` without waiting for a tick. The next tick confirms it and tightens.
+//!
+//! Under a least rate the law does not act: a handful of requests is noise. A cold scope acts on
+//! evidence only, for its limits are a guess.
+
+mod demand;
+mod effect;
+mod estimate;
+mod evidence;
+mod history;
+mod marks;
+mod number;
+mod published;
+mod sample;
+pub mod settings;
+mod slack;
+mod step;
+
+use tidegate_abi::decision::{Cause, ScopeState};
+
+pub use evidence::Evidence;
+pub use history::HISTORY_TICKS;
+pub use published::{Published, Watch};
+pub use sample::Sample;
+pub use settings::{Action, Settings};
+
+use crate::healthy_run::HealthyRun;
+use demand::Demand;
+use effect::EffectCheck;
+use estimate::{Estimate, Limits, Situation};
+use history::{History, Tick};
+use marks::Marks;
+use number::ceil_u32;
+use slack::Slack;
+use step::Step;
+
+/// Ticks whose mean is "lately".
+const LATELY_TICKS: usize = 10;
+
+/// The law of one scope.
+#[derive(Debug, Clone)]
+pub struct Law {
+    now_ns: u64,
+    cpus: f64,
+    history: History,
+    estimate: Estimate,
+    slack: Slack,
+    effect: EffectCheck,
+    marks: Marks,
+    run: HealthyRun,
+    /// Why the scope is in overload; `None` while it is not.
+    overload: Option<Cause>,
+    demand: Demand,
+    /// Ticks in a row that the CPU was short.
+    short_ticks: u32,
+    published: Published,
+}
+
+impl Default for Law {
+    fn default() -> Self {
+        Self {
+            now_ns: 0,
+            cpus: 1.0,
+            history: History::default(),
+            estimate: Estimate::default(),
+            slack: Slack::default(),
+            effect: EffectCheck::default(),
+            marks: Marks::default(),
+            run: HealthyRun::default(),
+            overload: None,
+            demand: Demand::default(),
+            short_ticks: 0,
+            published: Published::START,
+        }
+    }
+}
+
+impl Law {
+    /// What the last step said.
+    pub fn published(&self) -> &Published {
+        &self.published
+    }
+
+    /// Takes the sample of a tick and says what holds until the next one.
+    pub fn step(&mut self, sample: &Sample, settings: &Settings) -> Published {
+        let sample = sample.measured();
+        self.now_ns = self.now_ns.saturating_add(sample.tick_ns);
+        self.cpus = sample.cpus.unwrap_or(self.cpus);
+        let queue_mark = self.estimate.queue_mark(settings);
+        let tick = Step {
+            evidence: Evidence::of(&sample, queue_mark, &settings.evidence),
+            busy: sample.busy.unwrap_or_else(|| self.used_share(&sample)),
+            sample,
+            settings,
+        };
+        self.short_ticks = if tick.evidence.short() {
+            self.short_ticks.saturating_add(1)
+        } else {
+            0
+        };
+        self.learn(&tick);
+        let limits = self.limits(&tick);
+        if self.overload.is_none() {
+            self.watch(&tick, &limits);
+        } else {
+            self.recover(&tick);
+        }
+        let ineffective = self.overload.is_some() && self.feed_back(&tick, &limits);
+        self.published = self.publish(&tick, ineffective);
+        self.published
+    }
+
+    fn used_share(&self, sample: &Sample) -> f64 {
+        (sample.held() / f64::from(self.published.tight.max(1))).min(1.0)
+    }
+
+    fn situation(&self, busy: f64) -> Situation {
+        Situation {
+            cpus: self.cpus,
+            busy,
+            overload: self.overload.is_some(),
+        }
+    }
+
+    fn limits(&self, tick: &Step<'_>) -> Limits {
+        self.estimate.limits(
+            &self.situation(tick.busy),
+            self.slack.extra(),
+            tick.settings,
+        )
+    }
+
+    /// Takes the tick into the history, the estimates and the mean demand.
+    fn learn(&mut self, tick: &Step<'_>) {
+        let healthy = self.overload.is_none() && tick.healthy();
+        self.history
+            .push(Tick::of(&tick.sample, self.cpus, healthy));
+        let now = self.situation(tick.busy);
+        self.estimate.update(&self.history, &now, tick.settings);
+        self.demand.update(tick);
+    }
+
+    /// Enters overload when there is a queue, and evidence or far too much of a queue.
+    fn watch(&mut self, tick: &Step<'_>, limits: &Limits) {
+        if self.is_quiet(tick.settings) {
+            return;
+        }
+        let held = tick.sample.held();
+        let short = self.is_short(tick.settings);
+        let far_over = held >= limits.entry * tick.settings.entry.without_evidence;
+        let queue = held >= limits.entry;
+        // Decisions that refuse at the entry limit keep the count just under it.
+        let refused_near = tick.sample.shed > 0 && self.published.short && is_near(held, limits);
+        if (queue && short) || (far_over && !self.estimate.is_cold()) || refused_near {
+            self.overload = Some(tick.cause());
+            self.run.enter(self.now_ns, &tick.settings.release.healthy);
+            self.slack.enter();
+            let lately = self.history.sums(LATELY_TICKS);
+            self.effect.enter(lately.per_second(lately.done));
+        }
+    }
+
+    /// Leaves overload when demand has stayed low for long enough.
+    fn recover(&mut self, tick: &Step<'_>) {
+        let low = self.demand.share() < tick.settings.release.demand_under;
+        if self.run.count(low) {
+            self.run.leave(self.now_ns);
+            self.overload = None;
+        } else if tick.evidence.short() {
+            self.overload = Some(tick.cause());
+        }
+    }
+
+    /// Adapts the tight limit to what shedding did; true when it did nothing.
+    fn feed_back(&mut self, tick: &Step<'_>, limits: &Limits) -> bool {
+        self.slack
+            .update(&tick.pressed(), limits, &tick.settings.tight);
+        let lately = self.history.sums(LATELY_TICKS);
+        self.effect
+            .update(&tick.observation(&lately), &tick.settings.effect)
+    }
+
+    /// Whether the CPU has been short for long enough to act on (P). A cold scope waits for one
+    /// tick only: work piles up while nothing is known of it.
+    fn is_short(&self, settings: &Settings) -> bool {
+        let ticks = if self.estimate.is_cold() {
+            1
+        } else {
+            settings.evidence.ticks.max(1)
+        };
+        self.short_ticks >= ticks
+    }
+
+    /// Whether so little is offered that the law does not act.
+    fn is_quiet(&self, settings: &Settings) -> bool {
+        let lately = self.history.sums(LATELY_TICKS);
+        // A window of few ticks must not read one request as a rate.
+        lately.offered / lately.length_s.max(1.0) < settings.entry.least_qps
+    }
+
+    fn publish(&mut self, tick: &Step<'_>, ineffective: bool) -> Published {
+        let settings = tick.settings;
+        let limits = self.limits(tick);
+        let held = tick.sample.held();
+        let overlay = self.marks.step(&tick.sample, settings);
+        if self.overload.is_some() && settings.marks.action == Action::Shape {
+            self.marks.stand_back();
+        }
+        let (state, cause) = overlay.over(self.own_state());
+        // An active threshold without a queue, or shedding without effect: only the entry limit.
+        let wide = ineffective || (self.overload.is_none() && state != self.own_state().0);
+        let in_force = if wide { limits.entry } else { limits.tight };
+        let short = self.is_short(settings) && !self.is_quiet(settings);
+        let watch = if !short && (self.estimate.is_cold() || self.is_quiet(settings)) {
+            Watch::Rest
+        } else if is_near(held, &limits) {
+            Watch::Each
+        } else {
+            Watch::Now
+        };
+        Published {
+            state,
+            cause,
+            entry: ceil_u32(limits.entry),
+            tight: ceil_u32(in_force),
+            short,
+            watch,
+            allowed_qps: self.allowed_qps(in_force, held, settings),
+            held: ceil_u32(held),
+            ineffective,
+            evidence: tick.evidence,
+            demand: self.demand.share(),
+            capacity_qps: self.estimate.capacity(),
+            base_rt_s: self.estimate.base_rt_s(),
+            healthy_needed: self.run.needed(),
+        }
+    }
+
+    fn own_state(&self) -> (ScopeState, Cause) {
+        match self.overload {
+            Some(cause) => (ScopeState::Overload, cause),
+            None if self.estimate.is_cold() => (ScopeState::Cold, Cause::None),
+            None => (ScopeState::Healthy, Cause::None),
+        }
+    }
+
+    /// `C + (L − N) / horizon`, never under the floors.
+    fn allowed_qps(&self, limit: f64, held: f64, settings: &Settings) -> Option<f64> {
+        let rate = &settings.rate;
+        self.estimate.capacity().map(|capacity| {
+            (capacity + (limit - held) / rate.horizon_s)
+                .max(capacity * rate.least_share)
+                .max(rate.floor_qps)
+        })
+    }
+}
+
+/// Whether in flight is at half the entry limit or more.
+fn is_near(held: f64, limits: &Limits) -> bool {
+    held >= limits.entry * 0.5
+}

@@ -1,0 +1,91 @@
+//! What the law says after a tick.
+
+use tidegate_abi::board::ScopeWord;
+use tidegate_abi::decision::{Cause, ScopeState};
+
+use super::evidence::Evidence;
+use super::number::milli_u64;
+
+/// How closely decisions watch the entry limit while a scope is not in overload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Watch {
+    /// Not at all: the scope is cold without evidence, or next to nothing is offered.
+    Rest,
+    /// Now and then.
+    Now,
+    /// At each decision: in flight is at half the limit or more.
+    Each,
+}
+
+/// State, limits and reasons of a scope after a tick.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Published {
+    /// What the scope does with inbound work.
+    pub state: ScopeState,
+    /// Why.
+    pub cause: Cause,
+    /// Wide limit, requests: overload begins here.
+    pub entry: u32,
+    /// Tight limit, requests: overload admits below it. Never over `entry`.
+    pub tight: u32,
+    /// Whether a decision may take the CPU as short.
+    pub short: bool,
+    /// How closely decisions watch the entry limit.
+    pub watch: Watch,
+    /// Requests per second for callers that hold no permit; `None` is no limit.
+    pub allowed_qps: Option<f64>,
+    /// Requests in the service and at its door.
+    pub held: u32,
+    /// Whether shedding did not lower the pressure, so that only the entry limit is in force.
+    pub ineffective: bool,
+    /// What spoke for a short CPU.
+    pub evidence: Evidence,
+    /// Mean demand, as a share of the capacity.
+    pub demand: f64,
+    /// Capacity, requests per second; `None` before there is history.
+    pub capacity_qps: Option<f64>,
+    /// Response time without queueing, seconds; `None` before there is history.
+    pub base_rt_s: Option<f64>,
+    /// Healthy ticks in a row that end overload this time.
+    pub healthy_needed: u32,
+}
+
+impl Published {
+    /// What holds before the first tick: nothing is known, everything is admitted.
+    pub const START: Self = Self {
+        state: ScopeState::Cold,
+        cause: Cause::None,
+        entry: ScopeWord::LIMIT_MAX,
+        tight: ScopeWord::LIMIT_MAX,
+        short: false,
+        watch: Watch::Rest,
+        allowed_qps: None,
+        held: 0,
+        ineffective: false,
+        evidence: Evidence::NONE,
+        demand: 0.0,
+        capacity_qps: None,
+        base_rt_s: None,
+        healthy_needed: 0,
+    };
+
+    /// The word that a decision reads.
+    pub fn word(&self) -> ScopeWord {
+        ScopeWord {
+            state: self.state,
+            short: self.short,
+            near: self.watch == Watch::Each,
+            entry: if self.watch == Watch::Rest {
+                ScopeWord::LIMIT_MAX
+            } else {
+                self.entry
+            },
+            tight: self.tight,
+        }
+    }
+
+    /// Allowed QPS in thousandths as the scope record holds it; [`u64::MAX`] is no limit.
+    pub fn allowed_qps_milli(&self) -> u64 {
+        self.allowed_qps.map_or(u64::MAX, milli_u64)
+    }
+}

@@ -1,0 +1,58 @@
+//! Slack feedback: what the tight limit needs beyond the model.
+//!
+//! A service that waits for others keeps fewer requests on the CPU than the model thinks. The sign
+//! is a CPU that is not full in a tick that refused; then the limit grows. It shrinks again while
+//! the CPU is full or tasks queue for it.
+
+use super::estimate::Limits;
+use super::number::blend;
+use super::settings::Tight;
+
+/// Extra requests in the tight limit.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct Slack {
+    extra: f64,
+    busy: f64,
+}
+
+/// A tick in overload.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pressed {
+    /// Busy share of the CPUs.
+    pub busy: f64,
+    /// Whether tasks queued for a CPU; `None` is not measured.
+    pub queueing: Option<bool>,
+    /// Whether requests were refused.
+    pub refused: bool,
+}
+
+impl Slack {
+    /// Overload begins: half of what was learned last time is believed.
+    pub(super) fn enter(&mut self) {
+        self.extra *= 0.5;
+        self.busy = 1.0;
+    }
+
+    /// Takes a tick in overload into account.
+    pub(super) fn update(&mut self, tick: &Pressed, limits: &Limits, settings: &Tight) {
+        self.busy = blend(self.busy, tick.busy, settings.busy_weight);
+        if tick.queueing == Some(true) {
+            self.extra *= settings.queue_shrink;
+        } else if tick.refused && self.busy < settings.grow_under {
+            self.extra += (settings.grow * limits.tight).max(1.0);
+        } else if self.busy > settings.shrink_over {
+            self.extra *= settings.shrink;
+        }
+        let reach = if tick.queueing == Some(false) {
+            settings.reach.max(1.0)
+        } else {
+            1.0
+        };
+        self.extra = self.extra.clamp(0.0, limits.entry * reach);
+    }
+
+    /// Extra requests.
+    pub(super) fn extra(&self) -> f64 {
+        self.extra
+    }
+}

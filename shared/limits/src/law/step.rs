@@ -1,0 +1,62 @@
+//! What a step knows of its tick, beside what the law remembers.
+
+use tidegate_abi::decision::Cause;
+
+use super::effect::Observation;
+use super::evidence::{Evidence, of_others};
+use super::history::Sums;
+use super::sample::Sample;
+use super::settings::Settings;
+use super::slack::Pressed;
+
+/// A tick that the law judges.
+#[derive(Debug)]
+pub(super) struct Step<'a> {
+    pub sample: Sample,
+    pub evidence: Evidence,
+    /// Busy share of the CPUs; where it is not measured, the used share of the tight limit.
+    pub busy: f64,
+    pub settings: &'a Settings,
+}
+
+impl Step<'_> {
+    /// Whether tasks queued for a CPU.
+    pub(super) fn queueing(&self) -> bool {
+        self.evidence.has(Evidence::RUN_QUEUE)
+    }
+
+    /// Whether the tick's response times are those of a service that has CPU to spare.
+    pub(super) fn healthy(&self) -> bool {
+        let estimate = &self.settings.estimate;
+        let collecting = self
+            .sample
+            .gc_share
+            .is_some_and(|share| share >= estimate.gc_share);
+        !collecting && !self.queueing() && self.busy < estimate.healthy_under
+    }
+
+    /// Why the CPU is short.
+    pub(super) fn cause(&self) -> Cause {
+        self.evidence.cause(&self.sample, &self.settings.evidence)
+    }
+
+    /// The tick as slack feedback sees it.
+    pub(super) fn pressed(&self) -> Pressed {
+        Pressed {
+            busy: self.busy,
+            queueing: self.sample.waiters.map(|_| self.queueing()),
+            refused: self.sample.shed > 0,
+        }
+    }
+
+    /// The tick as the check of the effect sees it.
+    pub(super) fn observation(&self, lately: &Sums) -> Observation {
+        Observation {
+            tick_ns: self.sample.tick_ns,
+            done_qps: lately.per_second(lately.done),
+            short: self.evidence.short(),
+            own_work: self.sample.own.is_some()
+                && !of_others(&self.sample, &self.settings.evidence),
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! A plain threshold of an operator, with two marks so that it does not flap.
+//!
+//! ```text
+//!              value >= enter, all along `sustain_ns`,
+//!              and the hour's budget of changes allows it
+//!            ┌─────────────────────────────────────────┐
+//!            │                                         ▼
+//!        ┌───────┐                                 ┌────────┐
+//!        │ quiet │                                 │ active │
+//!        └───────┘                                 └────────┘
+//!            ▲                                         │
+//!            └─────────────────────────────────────────┘
+//!              N healthy samples in a row (value < leave) and held for
+//!              `hold_ns`, or nothing measured for `blind_ns`
+//! ```
+//!
+//! A sample that is not measured or not finite changes no count: it neither enters nor is healthy.
+
+use crate::healthy_run::{self, HealthyRun};
+
+const HOUR_NS: u64 = 3_600_000_000_000;
+/// Entries remembered for the hour's budget; a larger budget is cut to this.
+const ENTRIES: usize = 16;
+
+/// Settings of a threshold.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settings {
+    /// At or over this value a sample speaks for entering.
+    pub enter: f64,
+    /// Under this value a sample is healthy.
+    pub leave: f64,
+    /// How long the value must stay over `enter`, ns; 0 enters with the first sample.
+    pub sustain_ns: u64,
+    /// Least time between entering and leaving, ns.
+    pub hold_ns: u64,
+    /// An active threshold whose signal is not measured for this long is left, ns.
+    pub blind_ns: u64,
+    /// Most changes in any hour. Leaving is always allowed, so an entry needs room for two.
+    pub most_changes_per_hour: u32,
+    /// How leaving counts healthy samples.
+    pub healthy: healthy_run::Settings,
+}
+
+impl Settings {
+    /// The CPU threshold: it acts only on what lasts, for a short peak harms nobody.
+    pub fn cpu() -> Self {
+        Self {
+            sustain_ns: 2_000_000_000,
+            ..Self::marks(0.85, 0.75)
+        }
+    }
+
+    /// The threshold on load average per effective CPU, which is an average already.
+    pub fn load() -> Self {
+        Self::marks(1.0, 0.8)
+    }
+
+    /// These two marks, acting at once, and the default of the rest.
+    pub fn marks(enter: f64, leave: f64) -> Self {
+        Self {
+            enter,
+            leave,
+            sustain_ns: 0,
+            hold_ns: 500_000_000,
+            blind_ns: 5_000_000_000,
+            most_changes_per_hour: 12,
+            healthy: healthy_run::Settings::default(),
+        }
+    }
+
+    /// The same threshold with both marks lower by `shift`.
+    #[must_use]
+    pub fn lowered(self, shift: f64) -> Self {
+        Self {
+            enter: self.enter - shift,
+            leave: self.leave - shift,
+            ..self
+        }
+    }
+}
+
+/// State of a threshold.
+#[derive(Debug, Clone)]
+pub struct Threshold {
+    now_ns: u64,
+    active_since_ns: Option<u64>,
+    over_ns: u64,
+    blind_ns: u64,
+    run: HealthyRun,
+    entries_ns: [Option<u64>; ENTRIES],
+    oldest: usize,
+}
+
+impl Default for Threshold {
+    fn default() -> Self {
+        Self {
+            now_ns: 0,
+            active_since_ns: None,
+            over_ns: 0,
+            blind_ns: 0,
+            run: HealthyRun::default(),
+            entries_ns: [None; ENTRIES],
+            oldest: 0,
+        }
+    }
+}
+
+impl Threshold {
+    /// Takes the sample of a tick of `tick_ns` and says whether the threshold is active after it.
+    pub fn step(&mut self, value: Option<f64>, tick_ns: u64, settings: &Settings) -> bool {
+        self.now_ns = self.now_ns.saturating_add(tick_ns);
+        match (
+            value.filter(|value| value.is_finite()),
+            self.active_since_ns,
+        ) {
+            (Some(value), None) => self.watch(value, tick_ns, settings),
+            (Some(value), Some(since_ns)) => self.recover(value, since_ns, settings),
+            (None, None) => {}
+            (None, Some(_)) => self.wait_blind(tick_ns, settings),
+        }
+        self.is_active()
+    }
+
+    /// Whether the threshold is active.
+    pub fn is_active(&self) -> bool {
+        self.active_since_ns.is_some()
+    }
+
+    fn watch(&mut self, value: f64, tick_ns: u64, settings: &Settings) {
+        if value < settings.enter {
+            self.over_ns = 0;
+            return;
+        }
+        self.over_ns = self.over_ns.saturating_add(tick_ns);
+        if self.over_ns >= settings.sustain_ns && self.has_room(settings) {
+            self.enter(settings);
+        }
+    }
+
+    fn recover(&mut self, value: f64, since_ns: u64, settings: &Settings) {
+        self.blind_ns = 0;
+        let enough = self.run.count(value < settings.leave);
+        if enough && self.now_ns.saturating_sub(since_ns) >= settings.hold_ns {
+            self.leave();
+        }
+    }
+
+    fn wait_blind(&mut self, tick_ns: u64, settings: &Settings) {
+        self.blind_ns = self.blind_ns.saturating_add(tick_ns);
+        if self.blind_ns >= settings.blind_ns {
+            self.leave();
+        }
+    }
+
+    fn enter(&mut self, settings: &Settings) {
+        self.active_since_ns = Some(self.now_ns);
+        self.blind_ns = 0;
+        self.run.enter(self.now_ns, &settings.healthy);
+        if let Some(slot) = self.entries_ns.get_mut(self.oldest) {
+            *slot = Some(self.now_ns);
+        }
+        self.oldest = self.oldest.wrapping_add(1) & (ENTRIES - 1);
+    }
+
+    fn leave(&mut self) {
+        self.active_since_ns = None;
+        self.over_ns = 0;
+        self.run.leave(self.now_ns);
+    }
+
+    /// Whether an entry and its leaving stay within the hour's budget.
+    fn has_room(&self, settings: &Settings) -> bool {
+        let recent = self
+            .entries_ns
+            .iter()
+            .flatten()
+            .filter(|&&entered_ns| self.now_ns.saturating_sub(entered_ns) < HOUR_NS)
+            .count();
+        let most = usize::try_from(settings.most_changes_per_hour / 2).unwrap_or(ENTRIES);
+        recent < most.min(ENTRIES)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICK_NS: u64 = 100_000_000;
+
+    fn active_after(threshold: &mut Threshold, values: &[f64], settings: &Settings) -> bool {
+        for &value in values {
+            threshold.step(Some(value), TICK_NS, settings);
+        }
+        threshold.is_active()
+    }
+
+    #[test]
+    fn opens_at_exactly_the_fifth_healthy_sample() {
+        let settings = Settings::marks(0.85, 0.75);
+        let mut threshold = Threshold::default();
+        assert!(active_after(&mut threshold, &[0.9], &settings));
+        assert!(active_after(&mut threshold, &[0.2; 4], &settings));
+        assert!(!active_after(&mut threshold, &[0.2], &settings));
+    }
+
+    #[test]
+    fn cpu_alone_acts_after_two_seconds_and_one_peak_never() {
+        let settings = Settings::cpu();
+        let mut threshold = Threshold::default();
+        assert!(!active_after(&mut threshold, &[1.0; 19], &settings));
+        assert!(!active_after(&mut threshold, &[0.3], &settings));
+        assert!(!active_after(&mut threshold, &[1.0; 19], &settings));
+        assert!(active_after(&mut threshold, &[1.0], &settings));
+    }
+
+    #[test]
+    fn an_hour_around_one_mark_changes_at_most_twice() {
+        let settings = Settings::marks(0.80, 0.75);
+        for period in [1, 10, 600] {
+            let mut threshold = Threshold::default();
+            let mut changes = 0;
+            for tick in 0..36_000 {
+                let before = threshold.is_active();
+                let value = if tick / period % 2 == 0 { 0.79 } else { 0.81 };
+                changes += u32::from(threshold.step(Some(value), TICK_NS, &settings) != before);
+            }
+            assert!(changes <= 2, "{changes} changes with period {period}");
+            assert!(active_after(&mut threshold, &[0.2; 4], &settings));
+            assert!(!active_after(&mut threshold, &[0.2], &settings));
+        }
+    }
+
+    #[test]
+    fn what_is_not_measured_neither_enters_nor_heals_but_opens_in_the_end() {
+        let settings = Settings::marks(0.85, 0.75);
+        let mut threshold = Threshold::default();
+        for value in [None, Some(f64::NAN), Some(f64::INFINITY)] {
+            assert!(!threshold.step(value, TICK_NS, &settings));
+        }
+        threshold.step(Some(0.9), TICK_NS, &settings);
+        for _ in 0..49 {
+            assert!(threshold.step(Some(f64::NAN), TICK_NS, &settings));
+        }
+        assert!(!threshold.step(None, TICK_NS, &settings));
+    }
+
+    #[test]
+    fn the_budget_of_changes_bounds_a_swinging_signal() {
+        let settings = Settings::marks(0.85, 0.75);
+        let mut threshold = Threshold::default();
+        let mut changes = 0;
+        for tick in 0..36_000 {
+            let before = threshold.is_active();
+            let value = if tick / 50 % 2 == 0 { 1.0 } else { 0.1 };
+            changes += u32::from(threshold.step(Some(value), TICK_NS, &settings) != before);
+        }
+        assert_eq!(changes, settings.most_changes_per_hour);
+        assert!(!threshold.is_active());
+    }
+
+    #[test]
+    fn a_hold_keeps_it_active_however_healthy_the_samples_are() {
+        let settings = Settings {
+            hold_ns: 1_000_000_000,
+            ..Settings::marks(0.85, 0.75)
+        };
+        let mut threshold = Threshold::default();
+        assert!(active_after(&mut threshold, &[0.9], &settings));
+        assert!(active_after(&mut threshold, &[0.1; 9], &settings));
+        assert!(!active_after(&mut threshold, &[0.1], &settings));
+    }
+}

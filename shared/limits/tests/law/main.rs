@@ -1,0 +1,7 @@
+//! The law as a whole: scripted samples, odd samples, and a simulated service under it.
+
+mod below_capacity;
+mod overload;
+mod properties;
+mod replay;
+mod service;
