@@ -4,9 +4,8 @@
 //! a fraction of a locked instruction. A thread takes a free lane at its first decision and gives it
 //! back when it ends; threads that find none share lane 0 and pay for read-modify-write.
 
-use std::cell::Cell;
-
-use crate::sync::{Ordering, Word};
+#[cfg(not(loom))]
+pub use held::current;
 
 /// A thread's lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,45 +27,49 @@ impl Lane {
     }
 }
 
-/// Which lanes of this process have a thread: one bit each, bit 0 (shared) always set.
-///
-/// One mask for the process is enough: a lane number is private to a thread in every session.
+/// Which thread holds which lane; loom's threads name theirs themselves.
 #[cfg(not(loom))]
-static TAKEN: Word = Word::new(1);
+mod held {
+    use std::cell::Cell;
 
-/// Gives the lane back when its thread ends.
-#[derive(Debug)]
-struct Holder(Cell<u32>);
+    use super::Lane;
+    use crate::sync::{Ordering, Word};
 
-#[cfg(not(loom))]
-impl Drop for Holder {
-    fn drop(&mut self) {
-        let bit = 1_u64.checked_shl(self.0.get()).unwrap_or(0) & !1;
-        // Release: pairs with the Acquire in `take`; the next holder goes on from this thread's stores.
-        TAKEN.change(Ordering::Release, |taken| taken & !bit);
+    /// Which lanes of this process have a thread: one bit each, bit 0 (shared) always set.
+    ///
+    /// One mask for the process is enough: a lane number is private to a thread in every session.
+    static TAKEN: Word = Word::new(1);
+
+    /// Gives the lane back when its thread ends.
+    #[derive(Debug)]
+    struct Holder(Cell<u32>);
+
+    impl Drop for Holder {
+        fn drop(&mut self) {
+            let bit = 1_u64.checked_shl(self.0.get()).unwrap_or(0) & !1;
+            // Release: pairs with the Acquire in `take`; the next holder goes on from this thread's stores.
+            TAKEN.change(Ordering::Release, |taken| taken & !bit);
+        }
     }
-}
 
-#[cfg(not(loom))]
-thread_local! {
-    static HELD: Holder = Holder(Cell::new(take()));
-}
-
-#[cfg(not(loom))]
-fn take() -> u32 {
-    // Acquire: pairs with the Release of the thread that had the lane before.
-    let before = TAKEN.change(Ordering::Acquire, |taken| taken | taken.wrapping_add(1));
-    match before.trailing_ones() {
-        lane if lane < u64::BITS => lane,
-        _full => 0,
+    thread_local! {
+        static HELD: Holder = Holder(Cell::new(take()));
     }
-}
 
-/// The lane of the calling thread.
-#[cfg(not(loom))]
-#[inline]
-pub fn current() -> Lane {
-    // While thread-locals are being torn down, the shared lane serves.
-    HELD.try_with(|held| Lane(held.0.get()))
-        .unwrap_or(Lane::SHARED)
+    fn take() -> u32 {
+        // Acquire: pairs with the Release of the thread that had the lane before.
+        let before = TAKEN.change(Ordering::Acquire, |taken| taken | taken.wrapping_add(1));
+        match before.trailing_ones() {
+            lane if lane < u64::BITS => lane,
+            _full => 0,
+        }
+    }
+
+    /// The lane of the calling thread.
+    #[inline]
+    pub fn current() -> Lane {
+        // While thread-locals are being torn down, the shared lane serves.
+        HELD.try_with(|held| Lane(held.0.get()))
+            .unwrap_or(Lane::SHARED)
+    }
 }

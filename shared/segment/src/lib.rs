@@ -18,5 +18,6 @@ pub mod page;
 pub mod published;
 pub mod sync;
 
-#[cfg(all(test, loom))]
+#[cfg(test)]
+#[cfg(loom)]
 mod loom_tests;

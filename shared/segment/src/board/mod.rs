@@ -13,7 +13,7 @@ pub use rule_writer::{RuleFault, RuleWriter};
 pub use seat_writer::{Process, SeatWriter};
 pub use tick_writer::{ClockSource, ScopeReport, TickWriter};
 
-use tidegate_abi::board::header;
+use tidegate_abi::board::{ScopeWord, header, scope};
 use tidegate_abi::decision::LossMode;
 use tidegate_abi::geometry::Geometry;
 
@@ -67,6 +67,11 @@ pub fn create(page: Page, geometry: Geometry, settings: Settings) -> Option<(Boa
     set(header::GRACE_NS, settings.grace_ns);
     set(header::LOSS_MODE, u64::from(settings.loss_mode as u8));
     let board = Board::over(page, geometry)?;
+    for line in board.scope_lines() {
+        // A scope that no tick has judged yet admits everything.
+        put(line, scope::DECISION, ScopeWord::OPEN.pack());
+        put(line, scope::ALLOWED_QPS_MILLI, u64::MAX);
+    }
     let writers = Writers {
         tick: TickWriter::new(board),
         rules: RuleWriter::new(board, page.words()),

@@ -160,5 +160,6 @@ fn crash_point() {
     tests::crash_point();
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests;

@@ -1,1 +1,111 @@
-pub(super) fn crash_point() {}
+//! An agent that dies in the middle of a publish harms nobody.
+#![expect(
+    unsafe_code,
+    reason = "a process that is killed between two stores is made by fork"
+)]
+
+use std::cell::Cell;
+
+use tidegate_abi::board::Needs;
+use tidegate_abi::decision::LossMode;
+use tidegate_abi::geometry::Geometry;
+
+use crate::board::{self, Board, Record, Settings, Slot, Writers};
+use crate::os::memfd::{self, Kind};
+
+thread_local! {
+    /// Stores left until the process is killed; `u64::MAX` = never.
+    static STORES_LEFT: Cell<u64> = const { Cell::new(u64::MAX) };
+}
+
+pub(super) fn crash_point() {
+    let left = STORES_LEFT.get();
+    if left == 0 {
+        let me = rustix::process::getpid();
+        // An error would show as a store that was not meant to happen.
+        let _killed = rustix::process::kill_process(me, rustix::process::Signal::KILL);
+    }
+    STORES_LEFT.set(left.saturating_sub(u64::from(left != u64::MAX)));
+}
+
+const RESOURCES: u32 = 3;
+
+fn shared_board() -> (Board, Writers) {
+    let geometry = Geometry::new(RESOURCES, 2, 1, 1).unwrap();
+    let (page, _fd) = memfd::create(Kind::Board, geometry.board().words).unwrap();
+    let settings = Settings {
+        generation: 7,
+        time_to_live_ns: 1,
+        grace_ns: 1,
+        loss_mode: LossMode::Open,
+    };
+    let (board, mut writers) = board::create(page, geometry, settings).unwrap();
+    for name in ["a", "b", "c"] {
+        writers.rules.add(name, &limited(1)).unwrap();
+    }
+    (board, writers)
+}
+
+fn limited(limit: u32) -> Record {
+    Record {
+        needs: Needs(Needs::QPS),
+        qps_limit: limit,
+        qps_rule: limit,
+        concurrency_limit: limit,
+        ..Record::default()
+    }
+}
+
+/// The limit that every slot has; panics if any two words of the set in force differ.
+fn limit_in_force(board: &Board) -> u32 {
+    let limits: Vec<u32> = (0..RESOURCES)
+        .flat_map(|slot| {
+            let record = board.record(slot).unwrap();
+            [record.qps_limit, record.qps_rule, record.concurrency_limit]
+        })
+        .collect();
+    assert!(
+        limits.windows(2).all(|pair| pair[0] == pair[1]),
+        "a mix of two sets: {limits:?}"
+    );
+    limits[0]
+}
+
+/// Publishes `limit` in a child that is killed after `stores` stores; true if the child finished.
+fn publish_in_child(writers: &mut Writers, limit: u32, stores: u64) -> bool {
+    // SAFETY: the child touches the shared page and its own stack, then ends without unwinding.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0, "fork failed");
+    if child == 0 {
+        STORES_LEFT.set(stores);
+        writers.rules.publish(|_slot: Slot| limited(limit));
+        // SAFETY: ends the child without running the parent's exit handlers.
+        unsafe { libc::_exit(0) }
+    }
+    let mut status = 0;
+    // SAFETY: waits for the child made above.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    libc::WIFEXITED(status)
+}
+
+#[test]
+fn a_publisher_killed_at_any_store_leaves_the_set_before_in_force() {
+    let (board, mut writers) = shared_board();
+    writers.rules.publish(|_slot| limited(1));
+    let mut killed = 0_u32;
+    for stores in 0.. {
+        let before = limit_in_force(&board);
+        let next = before + 1;
+        let finished = publish_in_child(&mut writers, next, stores);
+        assert_eq!(limit_in_force(&board), if finished { next } else { before });
+        if finished {
+            break;
+        }
+        killed += 1;
+        // The next agent publishes over what the dead one left behind.
+        writers.rules.publish(|_slot| limited(next));
+        assert_eq!(limit_in_force(&board), next);
+    }
+    let words = u32::try_from(tidegate_abi::board::record::WORDS).unwrap();
+    assert_eq!(killed, RESOURCES * words, "killed once at every store");
+}
