@@ -1,4 +1,5 @@
 //! The agent.
 #![forbid(unsafe_code)]
 
+pub mod signal;
 pub mod telemetry;

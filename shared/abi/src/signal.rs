@@ -1,26 +1,54 @@
 //! The table of signals: one row for each measured quantity.
+//!
+//! A new signal is a row in [`SignalId`] and its unit in [`SignalId::unit`]; the reader that fills it
+//! stands in `agent/src/signal/`. Numbers are part of the protocol and are never used again.
 
 use crate::decision::wire_enum;
 
 wire_enum! {
     /// Which quantity of a scope.
     SignalId {
-        /// Share of the effective CPUs in use.
+        /// Share of the effective CPUs in use since the last sample. Of the host: all that is not
+        /// idle, steal included. Of a group: its own use; a burst can lift it above 1.
         Cpu = 0, "cpu";
-        /// Share of the quota periods that were throttled.
+        /// Share of the quota periods in which the group, or one above it, ran out of quota.
         Throttle = 1, "throttle";
-        /// Share of the time that was throttled.
+        /// Share of the wanted run time that throttling took away.
         ThrottledTime = 2, "throttled_time";
         /// One-minute load average.
         Load1 = 3, "load1";
         /// Tasks that run or wait for a CPU.
         Runnable = 4, "runnable";
-        /// Share of the time in which some task waited for a CPU (10 s average of the kernel).
+        /// Share of the time since the last sample in which some task waited for a CPU.
         PsiCpu = 5, "psi_cpu";
         /// Share of the CPU time that the hypervisor took.
         Steal = 6, "steal";
-        /// CPUs that the scope may use.
+        /// CPUs that the scope may use: tightest quota, CPU sets and online CPUs, fractional.
         EffectiveCpus = 7, "effective_cpus";
+        /// Five-minute load average.
+        Load5 = 8, "load5";
+        /// Fifteen-minute load average.
+        Load15 = 9, "load15";
+        /// Tasks in uninterruptible sleep, as a rule on storage.
+        Blocked = 10, "blocked";
+        /// Share of the time in which all tasks waited for a CPU at once.
+        PsiCpuFull = 11, "psi_cpu_full";
+        /// Share of the time in which some task waited for memory.
+        PsiMemory = 12, "psi_memory";
+        /// Share of the time in which all tasks waited for memory at once.
+        PsiMemoryFull = 13, "psi_memory_full";
+        /// Share of the time in which some task waited for storage.
+        PsiIo = 14, "psi_io";
+        /// Share of the time in which all tasks waited for storage at once.
+        PsiIoFull = 15, "psi_io_full";
+        /// CPUs in use: CPU seconds per second, whatever the limit.
+        UsedCpus = 16, "used_cpus";
+        /// Share of the effective CPUs that ran user code.
+        CpuUser = 17, "cpu_user";
+        /// Share of the effective CPUs that ran kernel code.
+        CpuSystem = 18, "cpu_system";
+        /// Share of the quota periods in which the group used saved-up quota.
+        Burst = 19, "burst";
     }
 }
 
@@ -47,13 +75,32 @@ impl Unit {
 }
 
 impl SignalId {
+    /// How many signals there are; a table of readings has this many rows.
+    pub const COUNT: usize = Self::ALL.len();
+
     /// Unit of the value.
     pub const fn unit(self) -> Unit {
         match self {
-            Self::Cpu | Self::Throttle | Self::ThrottledTime | Self::PsiCpu | Self::Steal => {
-                Unit::Ratio
-            }
-            Self::Load1 | Self::Runnable | Self::EffectiveCpus => Unit::Count,
+            Self::Cpu
+            | Self::Throttle
+            | Self::ThrottledTime
+            | Self::PsiCpu
+            | Self::Steal
+            | Self::PsiCpuFull
+            | Self::PsiMemory
+            | Self::PsiMemoryFull
+            | Self::PsiIo
+            | Self::PsiIoFull
+            | Self::CpuUser
+            | Self::CpuSystem
+            | Self::Burst => Unit::Ratio,
+            Self::Load1
+            | Self::Runnable
+            | Self::EffectiveCpus
+            | Self::Load5
+            | Self::Load15
+            | Self::Blocked
+            | Self::UsedCpus => Unit::Count,
         }
     }
 }

@@ -1,0 +1,174 @@
+//! Quotas and throttling of a group and of every group above it.
+
+use std::path::Path;
+
+use super::super::kept_file::{KeptFile, ReadBuffer};
+use super::super::layout::Place;
+use super::super::parse::quota::{self, Quota};
+use super::super::reading::{Fault, Missing, Named as _};
+use super::super::truth::Version;
+use super::throttle::{Counts, Throttling, Window};
+
+/// A group and the groups above it, the group itself first.
+#[derive(Debug)]
+pub(super) struct QuotaChain {
+    levels: Vec<Level>,
+}
+
+/// What the chain says at one sample.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct ChainSample {
+    /// CPUs of the tightest quota and its level in the chain; `None` without any quota.
+    pub(super) tightest: Option<(f64, usize)>,
+    /// Throttling at the level that suffers most.
+    pub(super) throttling: Result<Throttling, Missing>,
+}
+
+impl QuotaChain {
+    /// Readers for the group at `place` and all above it up to the mount.
+    pub(super) fn new(place: &Place) -> Self {
+        Self {
+            levels: place.chain().map(|place| Level::new(&place)).collect(),
+        }
+    }
+
+    /// The path below the mount of the group at a level of the chain.
+    pub(super) fn path_of(&self, level: usize) -> Option<&Path> {
+        self.levels
+            .get(level)
+            .map(|level| level.place.below.as_path())
+    }
+
+    /// Reads every quota, and throttling wherever there is one.
+    ///
+    /// # Errors
+    /// A quota that cannot be told: the tightest is then not known.
+    pub(super) fn sample(
+        &mut self,
+        now_ns: u64,
+        buffer: &mut ReadBuffer,
+    ) -> Result<ChainSample, Missing> {
+        let no_quota = Err(Missing {
+            source: "cpu.stat",
+            fault: Fault::NoQuota,
+        });
+        let mut sample = ChainSample {
+            tightest: None,
+            throttling: no_quota,
+        };
+        for (index, level) in self.levels.iter_mut().enumerate() {
+            let Some(quota) = level.files.read(buffer)? else {
+                continue;
+            };
+            let cpus = quota.cpus();
+            if sample
+                .tightest
+                .is_none_or(|(tightest, _level)| cpus < tightest)
+            {
+                sample.tightest = Some((cpus, index));
+            }
+            sample.throttling = worse(sample.throttling, level.throttling(now_ns, quota, buffer));
+        }
+        Ok(sample)
+    }
+}
+
+/// The greater of two shares; a fault of a group with a quota before the lack of one.
+fn worse(
+    one: Result<Throttling, Missing>,
+    other: Result<Throttling, Missing>,
+) -> Result<Throttling, Missing> {
+    match (one, other) {
+        (Ok(one), Ok(other)) if one.of_periods >= other.of_periods => Ok(one),
+        (Ok(one), Err(_)) => Ok(one),
+        (Err(missing), Err(_)) if missing.fault != Fault::NoQuota => Err(missing),
+        (_, other) => other,
+    }
+}
+
+#[derive(Debug)]
+struct Level {
+    place: Place,
+    files: QuotaFiles,
+    stat: KeptFile,
+    window: Window,
+}
+
+impl Level {
+    fn new(place: &Place) -> Self {
+        let dir = place.dir();
+        let files = match place.version {
+            Version::V1 => QuotaFiles::V1 {
+                quota: KeptFile::new(dir.join(CFS_QUOTA)),
+                period: KeptFile::new(dir.join(CFS_PERIOD)),
+            },
+            Version::V2 => QuotaFiles::V2 {
+                max: KeptFile::new(dir.join(CPU_MAX)),
+            },
+        };
+        let stat = KeptFile::new(dir.join(place.version.truth().periods.file));
+        Self {
+            place: place.clone(),
+            files,
+            stat,
+            window: Window::new(),
+        }
+    }
+
+    fn throttling(
+        &mut self,
+        now_ns: u64,
+        quota: Quota,
+        buffer: &mut ReadBuffer,
+    ) -> Result<Throttling, Missing> {
+        let truth = self.place.version.truth();
+        let counts = self
+            .stat
+            .read(buffer)
+            .and_then(|bytes| Counts::read(bytes, truth));
+        let grown = counts.and_then(|counts| self.window.take(now_ns, counts));
+        grown
+            .map(|grown| Throttling::of(grown, quota))
+            .named(truth.periods.file)
+    }
+}
+
+const CPU_MAX: &str = "cpu.max";
+const CFS_QUOTA: &str = "cpu.cfs_quota_us";
+const CFS_PERIOD: &str = "cpu.cfs_period_us";
+
+#[derive(Debug)]
+enum QuotaFiles {
+    V1 { quota: KeptFile, period: KeptFile },
+    V2 { max: KeptFile },
+}
+
+impl QuotaFiles {
+    /// The quota of one group. A file that is not there is no limit: the top of a mount has none, nor
+    /// has a group for which the controller is off. An empty one likewise.
+    fn read(&mut self, buffer: &mut ReadBuffer) -> Result<Option<Quota>, Missing> {
+        match self {
+            Self::V2 { max } => {
+                none_if_absent(max.read(buffer).and_then(quota::parse_max)).named(CPU_MAX)
+            }
+            Self::V1 { quota, period } => {
+                let run = quota.read(buffer).and_then(quota::parse_cfs_quota);
+                let Some(run_us) = none_if_absent(run).named(CFS_QUOTA)? else {
+                    return Ok(None);
+                };
+                let joined = period
+                    .read(buffer)
+                    .and_then(|bytes| quota::join_cfs_period(run_us, bytes));
+                joined.map(Some).named(CFS_PERIOD)
+            }
+        }
+    }
+}
+
+fn none_if_absent<T>(read: Result<Option<T>, Fault>) -> Result<Option<T>, Fault> {
+    match read {
+        Err(Fault::Empty) => Ok(None),
+        Err(fault) if fault.is_absent() => Ok(None),
+        other => other,
+    }
+}

@@ -1,0 +1,118 @@
+//! CPU time that a group used.
+
+use super::super::kept_file::{KeptFile, ReadBuffer};
+use super::super::layout::Place;
+use super::super::meter::{Meter, Step};
+use super::super::reading::{Fault, Missing, Named as _};
+use super::super::truth::{Counter, Version};
+
+/// CPUs in use since the last sample: CPU seconds per second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Usage {
+    /// In all.
+    pub(super) total: Result<f64, Missing>,
+    /// User code.
+    pub(super) user: Result<f64, Missing>,
+    /// Kernel code.
+    pub(super) system: Result<f64, Missing>,
+}
+
+/// When a sample is taken, and on how many CPUs (0 if not known).
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Moment {
+    pub(super) now_ns: u64,
+    pub(super) cpus: u32,
+}
+
+/// Reads the counters of use.
+#[derive(Debug)]
+pub(super) struct UsageReader {
+    files: UsageFiles,
+    total: TimeCounter,
+    user: TimeCounter,
+    system: TimeCounter,
+}
+
+#[derive(Debug)]
+enum UsageFiles {
+    /// One file tells all.
+    One(KeptFile),
+    /// One file each: total, user, system.
+    Each([KeptFile; 3]),
+}
+
+impl UsageReader {
+    /// Readers for the group at `place`.
+    pub(super) fn new(place: &Place) -> Self {
+        let truth = place.version.truth();
+        let file = |counter: Counter| KeptFile::new(place.dir().join(counter.file));
+        let files = match place.version {
+            Version::V1 => UsageFiles::Each([truth.usage, truth.user, truth.system].map(file)),
+            Version::V2 => UsageFiles::One(file(truth.usage)),
+        };
+        Self {
+            files,
+            total: TimeCounter::new(truth.usage),
+            user: TimeCounter::new(truth.user),
+            system: TimeCounter::new(truth.system),
+        }
+    }
+
+    /// Takes a sample of all three.
+    pub(super) fn sample(&mut self, at: Moment, buffer: &mut ReadBuffer) -> Usage {
+        match &mut self.files {
+            UsageFiles::One(file) => {
+                let bytes = file.read(buffer);
+                Usage {
+                    total: self.total.take(bytes, at),
+                    user: self.user.take(bytes, at),
+                    system: self.system.take(bytes, at),
+                }
+            }
+            UsageFiles::Each([total, user, system]) => Usage {
+                total: self.total.take(total.read(buffer), at),
+                user: self.user.take(user.read(buffer), at),
+                system: self.system.take(system.read(buffer), at),
+            },
+        }
+    }
+}
+
+/// A thread that was held up between its clock and its read may see this much more than the time
+/// between two samples explains.
+const HELD_UP_MAX_NS: u64 = 1_000_000_000;
+
+/// One counter of CPU time with its last value.
+#[derive(Debug)]
+struct TimeCounter {
+    counter: Counter,
+    meter: Meter,
+}
+
+impl TimeCounter {
+    fn new(counter: Counter) -> Self {
+        Self {
+            counter,
+            meter: Meter::default(),
+        }
+    }
+
+    fn take(&mut self, bytes: Result<&[u8], Fault>, at: Moment) -> Result<f64, Missing> {
+        let count = bytes.and_then(|bytes| self.counter.read(bytes));
+        let step = count.and_then(|count| self.meter.step(at.now_ns, count));
+        step.and_then(|step| cpus_used(step, at.cpus))
+            .named(self.counter.file)
+    }
+}
+
+/// CPUs used in a step. A read that was cut short is followed by a leap: no CPUs did that.
+fn cpus_used(step: Step, cpus: u32) -> Result<f64, Fault> {
+    let most_ns = step
+        .elapsed_ns
+        .saturating_add(HELD_UP_MAX_NS)
+        .saturating_mul(u64::from(cpus));
+    if cpus > 0 && step.grown > most_ns {
+        return Err(Fault::Implausible);
+    }
+    Ok(step.rate())
+}

@@ -1,0 +1,158 @@
+//! A file that is opened once and read again and again, without allocating.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::PathBuf;
+
+use super::reading::Fault;
+
+/// Where a buffer starts; `/proc/stat` of a host with a few hundred interrupts fits.
+const BUFFER_START_BYTES: usize = 64 * 1024;
+/// Where a buffer ends; no file that is read here comes near.
+const BUFFER_MAX_BYTES: usize = 4 * 1024 * 1024;
+
+/// Bytes that every reader of a thread shares. It grows while it is too small, then never again.
+#[derive(Debug)]
+pub(crate) struct ReadBuffer(Vec<u8>);
+
+impl ReadBuffer {
+    /// A buffer with room for the usual files.
+    pub(crate) fn new() -> Self {
+        Self(vec![0; BUFFER_START_BYTES])
+    }
+
+    /// Reads the whole of `file` from its start.
+    fn fill(&mut self, file: &File) -> Result<usize, Fault> {
+        let mut filled = 0_usize;
+        loop {
+            let offset = u64::try_from(filled).unwrap_or(u64::MAX);
+            match file.read_at(self.0.get_mut(filled..).unwrap_or_default(), offset) {
+                Ok(0) if filled < self.0.len() => return Ok(filled),
+                Ok(0) if self.0.len() >= BUFFER_MAX_BYTES => return Err(Fault::TooLarge),
+                Ok(0) => self.0.resize(self.0.len().saturating_mul(2), 0),
+                Ok(count) => filled = filled.saturating_add(count),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Fault::of(&error)),
+            }
+        }
+    }
+}
+
+/// One file of the kernel, kept open between samples.
+///
+/// It need not exist: it is opened by the first read that finds it. A group that was removed and
+/// made anew is seen because the old descriptor then fails with `ENODEV`.
+#[derive(Debug)]
+pub(crate) struct KeptFile {
+    path: PathBuf,
+    open: Option<File>,
+}
+
+impl KeptFile {
+    /// A file at `path`, not opened yet.
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self { path, open: None }
+    }
+
+    /// The whole content now.
+    ///
+    /// # Errors
+    /// The operating system's refusal; [`Fault::Empty`] for a file without content.
+    pub(crate) fn read<'b>(&mut self, buffer: &'b mut ReadBuffer) -> Result<&'b [u8], Fault> {
+        let filled = match self.open.take() {
+            Some(file) => match buffer.fill(&file) {
+                Ok(filled) => {
+                    self.open = Some(file);
+                    filled
+                }
+                Err(Fault::Os(libc::ENODEV | libc::ESTALE | libc::ESRCH)) => {
+                    self.read_opened_anew(buffer)?
+                }
+                Err(fault) => return Err(fault),
+            },
+            None => self.read_opened_anew(buffer)?,
+        };
+        match buffer.0.get(..filled) {
+            Some(bytes) if !bytes.is_empty() => Ok(bytes),
+            _ => Err(Fault::Empty),
+        }
+    }
+
+    fn read_opened_anew(&mut self, buffer: &mut ReadBuffer) -> Result<usize, Fault> {
+        let file = File::open(&self.path).map_err(|error| Fault::of(&error))?;
+        let filled = buffer.fill(&file)?;
+        if is_of_the_kernel(&file) {
+            self.open = Some(file);
+        }
+        Ok(filled)
+    }
+}
+
+/// Whether the kernel makes up the content at each read. Any other file may be replaced by a rename
+/// (a fixture, or what lxcfs lays over `/proc`), which a kept descriptor would never see.
+fn is_of_the_kernel(file: &File) -> bool {
+    rustix::fs::fstatfs(file).is_ok_and(|filesystem| {
+        matches!(
+            filesystem.f_type,
+            libc::PROC_SUPER_MAGIC | libc::CGROUP_SUPER_MAGIC | libc::CGROUP2_SUPER_MAGIC
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_again_and_grows_the_buffer_when_it_must() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("stat");
+        let mut file = KeptFile::new(path.clone());
+        let mut buffer = ReadBuffer::new();
+        assert_eq!(file.read(&mut buffer), Err(Fault::Os(libc::ENOENT)));
+        for size in [1, BUFFER_START_BYTES, BUFFER_START_BYTES * 3] {
+            std::fs::write(&path, vec![b'x'; size]).unwrap();
+            assert_eq!(file.read(&mut buffer).unwrap().len(), size);
+        }
+        std::fs::write(&path, vec![b'x'; BUFFER_MAX_BYTES]).unwrap();
+        assert_eq!(file.read(&mut buffer), Err(Fault::TooLarge));
+        std::fs::write(&path, "").unwrap();
+        assert_eq!(file.read(&mut buffer), Err(Fault::Empty));
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(file.read(&mut buffer), Err(Fault::Os(libc::ENOENT)));
+    }
+
+    #[test]
+    fn an_ordinary_file_that_is_replaced_by_a_rename_is_seen() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("cpu.max");
+        std::fs::write(&path, "old").unwrap();
+        let mut file = KeptFile::new(path.clone());
+        let mut buffer = ReadBuffer::new();
+        assert_eq!(file.read(&mut buffer).unwrap(), b"old");
+        std::fs::write(dir.path().join("next"), "new").unwrap();
+        std::fs::rename(dir.path().join("next"), &path).unwrap();
+        assert_eq!(file.read(&mut buffer).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_file_of_the_kernel_stays_open() {
+        let mut file = KeptFile::new("/proc/self/stat".into());
+        let mut buffer = ReadBuffer::new();
+        for _sample in 0..2 {
+            assert!(file.read(&mut buffer).unwrap().len() > 20);
+            assert!(file.open.is_some());
+        }
+    }
+
+    #[test]
+    fn a_directory_is_a_fault_with_its_errno() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut file = KeptFile::new(dir.path().to_path_buf());
+        assert_eq!(
+            file.read(&mut ReadBuffer::new()),
+            Err(Fault::Os(libc::EISDIR))
+        );
+    }
+}

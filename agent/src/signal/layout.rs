@@ -1,0 +1,243 @@
+//! Where the control group hierarchies are mounted, and where a group stands in each.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::parse::membership::{self, Membership};
+use super::parse::mount_info::{self, CgroupMount};
+use super::reading::{Fault, Missing, Named as _};
+use super::roots::Roots;
+use super::truth::Version;
+
+/// The hierarchies in sight.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    roots: Roots,
+    mounts: Vec<CgroupMount>,
+}
+
+/// One group in one hierarchy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Which generation of files it has.
+    pub(crate) version: Version,
+    /// Where the hierarchy is mounted.
+    pub(crate) point: PathBuf,
+    /// The group below the mount; empty for the top.
+    pub(crate) below: PathBuf,
+}
+
+impl Place {
+    /// The group's directory.
+    pub(crate) fn dir(&self) -> PathBuf {
+        if self.below.as_os_str().is_empty() {
+            self.point.clone()
+        } else {
+            self.point.join(&self.below)
+        }
+    }
+
+    /// The group and every group above it up to the mount, the group itself first.
+    pub(crate) fn chain(&self) -> impl Iterator<Item = Self> + '_ {
+        self.below.ancestors().map(|below| Self {
+            below: below.to_path_buf(),
+            ..self.clone()
+        })
+    }
+}
+
+/// One group in every hierarchy that tells something of it, or why a hierarchy does not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Places {
+    /// Quota and throttling.
+    pub(crate) cpu: Result<Place, Missing>,
+    /// CPU time used.
+    pub(crate) cpuacct: Result<Place, Missing>,
+    /// Allowed CPUs.
+    pub(crate) cpuset: Result<Place, Missing>,
+    /// Pressure.
+    pub(crate) unified: Result<Place, Missing>,
+}
+
+impl Layout {
+    /// Finds the mounts in mountinfo, or, where that tells none (a fixture, a hidden `/proc`), by the
+    /// usual directories below the tree that stands for `/sys/fs/cgroup`.
+    pub(crate) fn discover(roots: Roots) -> Self {
+        let told = fs::read(roots.proc_file("self/mountinfo")).unwrap_or_default();
+        let in_sight = |mount: CgroupMount| {
+            Some(CgroupMount {
+                point: roots.mount_point(&mount.point)?,
+                ..mount
+            })
+        };
+        let mut mounts: Vec<_> = mount_info::parse(&told)
+            .into_iter()
+            .filter_map(in_sight)
+            .collect();
+        mounts.retain(|mount| mount.point.is_dir());
+        if mounts.is_empty() {
+            mounts = usual_mounts(&roots.cgroup);
+        }
+        Self { roots, mounts }
+    }
+
+    /// The places of the group of a process; `None` is this process itself.
+    ///
+    /// # Errors
+    /// Its `cgroup` file cannot be read.
+    pub(crate) fn places_of_process(&self, pid: Option<u32>) -> Result<Places, Missing> {
+        let owner = pid.map_or_else(|| "self".to_owned(), |pid| pid.to_string());
+        let path = self.roots.proc.join(owner).join("cgroup");
+        let read = fs::read(path).map_err(|error| Fault::of(&error));
+        let membership = read
+            .and_then(|bytes| membership::parse(&bytes))
+            .named("/proc/PID/cgroup")?;
+        Ok(Self::places(&|controller| {
+            self.place_of_member(controller, &membership)
+        }))
+    }
+
+    /// The places of the group at `path` below the mount of the cpu controller. Where the
+    /// hierarchies differ, a process of the group tells the others.
+    pub(crate) fn places_of_path(&self, path: &Path) -> Places {
+        let below = path.strip_prefix("/").unwrap_or(path);
+        let places = Self::places(&|controller| self.place_of_path(controller, below));
+        let member = places
+            .cpu
+            .as_ref()
+            .ok()
+            .and_then(|cpu| first_process(&cpu.dir()));
+        match member.map(|pid| self.places_of_process(Some(pid))) {
+            Some(Ok(told)) if told.cpu == places.cpu => told,
+            _ => places,
+        }
+    }
+
+    fn places(find: &dyn Fn(&'static str) -> Result<Place, Missing>) -> Places {
+        let cpu = find("cpu");
+        // The unified hierarchy tells of this group only if it sets the same group apart; with a v1
+        // cpu controller all processes may be at its top.
+        let apart = |place: Place| match &cpu {
+            Ok(cpu) if cpu.below == place.below => Ok(place),
+            _ => Err(Missing {
+                source: "cgroup2",
+                fault: Fault::NotSetApart,
+            }),
+        };
+        let cpuacct = find("cpuacct").and_then(|place| match place.version {
+            Version::V1 => Ok(place),
+            Version::V2 => apart(place),
+        });
+        let unified = find(UNIFIED).and_then(apart);
+        Places {
+            cpuacct,
+            cpuset: find("cpuset"),
+            unified,
+            cpu,
+        }
+    }
+
+    /// The group of a process in the hierarchy of a controller: v1 if the process is listed there by
+    /// the exact name, else the unified one.
+    fn place_of_member(
+        &self,
+        controller: &'static str,
+        membership: &Membership,
+    ) -> Result<Place, Missing> {
+        let v1 = membership.v1(controller);
+        let path = v1
+            .or(membership.v2())
+            .ok_or(Fault::NotMounted)
+            .named(controller)?;
+        let mut fault = Fault::NotMounted;
+        for mount in &self.mounts {
+            if !(if v1.is_some() {
+                mount.has_v1(controller)
+            } else {
+                mount.is_v2()
+            }) {
+                continue;
+            }
+            match path.strip_prefix(&mount.root) {
+                Ok(below) if !climbs(path) => return Ok(place(mount, below)),
+                _ => fault = Fault::OutOfSight,
+            }
+        }
+        Err(Missing {
+            source: controller,
+            fault,
+        })
+    }
+
+    /// The group at a path in the hierarchy of a controller. A CPU set binds all groups below it, so
+    /// the nearest group that is there will do; for anything else it must be the group itself.
+    fn place_of_path(&self, controller: &'static str, below: &Path) -> Result<Place, Missing> {
+        let v1 = self.mounts.iter().find(|mount| mount.has_v1(controller));
+        let mount = v1.or_else(|| self.mounts.iter().find(|mount| mount.is_v2()));
+        let mount = mount.ok_or(Fault::NotMounted).named(controller)?;
+        let found = place(mount, below);
+        if controller == "cpu" || found.dir().is_dir() {
+            return Ok(found);
+        }
+        let mut above = found.chain().filter(|place| place.dir().is_dir());
+        match above.next() {
+            Some(nearest) if controller == "cpuset" => Ok(nearest),
+            _ => Err(Missing {
+                source: controller,
+                fault: Fault::OutOfSight,
+            }),
+        }
+    }
+}
+
+/// Stands for "no v1 controller of that name", so that the unified hierarchy is taken.
+const UNIFIED: &str = "cgroup2";
+
+fn place(mount: &CgroupMount, below: &Path) -> Place {
+    let version = if mount.is_v2() {
+        Version::V2
+    } else {
+        Version::V1
+    };
+    Place {
+        version,
+        point: mount.point.clone(),
+        below: below.to_path_buf(),
+    }
+}
+
+/// Whether a path leads out of the reader's cgroup namespace, as the kernel writes it.
+fn climbs(path: &Path) -> bool {
+    path.starts_with("/..")
+}
+
+fn first_process(dir: &Path) -> Option<u32> {
+    let text = fs::read_to_string(dir.join("cgroup.procs")).ok()?;
+    text.lines().next()?.parse().ok().filter(|pid| *pid != 0)
+}
+
+/// Hierarchies by their usual places: the unified one at the top or, beside others, in `unified`; the
+/// others in directories named after their controllers.
+fn usual_mounts(root: &Path) -> Vec<CgroupMount> {
+    let mount = |point: PathBuf, controllers| CgroupMount {
+        root: "/".into(),
+        point,
+        controllers,
+    };
+    let at_top = mount(root.to_path_buf(), None);
+    if root.join("cgroup.controllers").exists() {
+        return vec![at_top];
+    }
+    let there = |name: &str| Some(root.join(name)).filter(|point| point.is_dir());
+    let mut found: Vec<CgroupMount> = ["cpu,cpuacct", "cpu", "cpuacct", "cpuset"]
+        .iter()
+        .filter_map(|name| Some((there(name)?, name)))
+        .map(|(point, name)| mount(point, Some(name.split(',').map(str::to_owned).collect())))
+        .collect();
+    found.extend(there("unified").map(|point| mount(point, None)));
+    if found.is_empty() {
+        vec![at_top]
+    } else {
+        found
+    }
+}

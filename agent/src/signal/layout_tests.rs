@@ -1,0 +1,216 @@
+//! Layouts as kernels and container runtimes make them: v1 apart and joint, hybrid, namespaces.
+
+use std::path::Path;
+
+use tidegate_abi::signal::SignalId;
+
+use super::fixture::{SECOND_NS, Tree, close, missing, value};
+use super::reading::Fault;
+
+const STAT: (&str, &str) = ("proc/stat", "cpu  1 0 0 9\ncpu0 1 0 0 9\ncpu1 1 0 0 9\n");
+
+fn mount(root: &str, point: &str, options: &str) -> String {
+    let kind = if options.is_empty() {
+        "cgroup2"
+    } else {
+        "cgroup"
+    };
+    format!("1 0 0:1 {root} /sys/fs/cgroup{point} rw,relatime - {kind} {kind} rw,{options}\n")
+}
+
+/// cpu, cpuacct and cpuset apart, and a cgroup2 without the cpu controller beside them.
+fn hybrid_apart() -> Tree {
+    let mounts = [
+        mount("/", "/cpu", "cpu"),
+        mount("/", "/cpuacct", "cpuacct"),
+        mount("/", "/cpuset", "cpuset"),
+        mount("/", "/unified", ""),
+    ];
+    Tree::new(&[
+        STAT,
+        ("proc/self/mountinfo", &mounts.concat()),
+        (
+            "proc/77/cgroup",
+            "3:cpuset:/a\n2:cpuacct:/b\n1:cpu:/c\n0::/\n",
+        ),
+        ("cgroup/cpu/cpu.cfs_quota_us", "-1\n"),
+        ("cgroup/cpu/c/cpu.cfs_quota_us", "20000\n"),
+        ("cgroup/cpu/c/cpu.cfs_period_us", "100000\n"),
+        (
+            "cgroup/cpu/c/cpu.stat",
+            "nr_periods 0\nnr_throttled 0\nthrottled_time 0\nnr_bursts 0\n",
+        ),
+        ("cgroup/cpuacct/b/cpuacct.usage", "0\n"),
+        ("cgroup/cpuset/a/cpuset.effective_cpus", "1\n"),
+        ("cgroup/unified/cpu.stat", "usage_usec 5\n"),
+        ("cgroup/unified/cpu.pressure", "some total=1\n"),
+    ])
+}
+
+#[test]
+fn each_controller_is_read_at_its_own_path() {
+    let tree = hybrid_apart();
+    let mut sampler = tree.sampler();
+    let key = sampler.watch_process(77).unwrap();
+    sampler.sample(SECOND_NS);
+    tree.write(&[
+        ("cgroup/cpuacct/b/cpuacct.usage", "190000000\n"),
+        (
+            "cgroup/cpu/c/cpu.stat",
+            "nr_periods 33\nnr_throttled 31\nthrottled_time 1704000000\nnr_bursts 3\n",
+        ),
+    ]);
+    sampler.sample(2 * SECOND_NS);
+    assert_eq!(sampler.group(key).unwrap().path(), Path::new("/c"));
+    close(value(&sampler, key, SignalId::EffectiveCpus), 0.2);
+    close(value(&sampler, key, SignalId::Cpu), 0.95);
+    close(value(&sampler, key, SignalId::Throttle), 31.0 / 33.0);
+    close(
+        value(&sampler, key, SignalId::ThrottledTime),
+        1704.0 / (1704.0 + 660.0),
+    );
+    close(value(&sampler, key, SignalId::Burst), 3.0 / 33.0);
+    let user = missing(&sampler, key, SignalId::CpuUser);
+    assert_eq!(
+        (user.source, user.fault.is_absent()),
+        ("cpuacct.usage_user", true)
+    );
+}
+
+#[test]
+fn pressure_of_all_processes_is_not_told_as_the_groups_own() {
+    let tree = hybrid_apart();
+    let mut sampler = tree.sampler();
+    let key = sampler.watch_process(77).unwrap();
+    sampler.sample(SECOND_NS);
+    assert_eq!(
+        missing(&sampler, key, SignalId::PsiCpu).fault,
+        Fault::NotSetApart
+    );
+}
+
+#[test]
+fn a_path_alone_finds_the_other_hierarchies_by_a_member() {
+    let tree = hybrid_apart();
+    tree.write(&[("cgroup/cpu/c/cgroup.procs", "77\n78\n")]);
+    let mut sampler = tree.sampler();
+    let by_path = sampler.watch_path(Path::new("/c")).unwrap();
+    assert_eq!(sampler.watch_process(77), Ok(by_path));
+}
+
+#[test]
+fn a_path_without_members_is_looked_for_under_the_same_name() {
+    let tree = hybrid_apart();
+    let (sampler, key) = tree.watching("/c");
+    let used = missing(&sampler, key, SignalId::UsedCpus);
+    assert_eq!((used.source, used.fault), ("cpuacct", Fault::OutOfSight));
+    close(value(&sampler, key, SignalId::EffectiveCpus), 0.2);
+}
+
+#[test]
+fn joint_controllers_and_the_same_group_in_cgroup2() {
+    for unified in [false, true] {
+        let mut mounts =
+            mount("/", "/cpu,cpuacct", "cpu,cpuacct") + &mount("/", "/cpuset", "cpuset");
+        let mut membership = "6:cpu,cpuacct:/s/burn.service\n11:cpuset:/\n".to_owned();
+        if unified {
+            mounts += &mount("/", "/unified", "");
+            membership += "0::/s/burn.service\n";
+        }
+        let tree = Tree::new(&[
+            STAT,
+            ("proc/self/mountinfo", &mounts),
+            ("proc/5/cgroup", &membership),
+            (
+                "cgroup/cpu,cpuacct/s/burn.service/cpu.cfs_quota_us",
+                "20000\n",
+            ),
+            (
+                "cgroup/cpu,cpuacct/s/burn.service/cpu.cfs_period_us",
+                "100000\n",
+            ),
+            (
+                "cgroup/cpu,cpuacct/s/burn.service/cpuacct.usage",
+                "684633761\n",
+            ),
+            ("cgroup/cpuset/cpuset.effective_cpus", "0-1\n"),
+            (
+                "cgroup/unified/s/burn.service/cpu.pressure",
+                "some total=5\n",
+            ),
+        ]);
+        let mut sampler = tree.sampler();
+        let key = sampler.watch_process(5).unwrap();
+        sampler.sample(SECOND_NS);
+        tree.write(&[(
+            "cgroup/cpu,cpuacct/s/burn.service/cpuacct.usage",
+            "884633761\n",
+        )]);
+        sampler.sample(2 * SECOND_NS);
+        close(value(&sampler, key, SignalId::Cpu), 1.0);
+        let pressure = sampler
+            .group(key)
+            .unwrap()
+            .readings()
+            .value(SignalId::PsiCpu);
+        assert_eq!(pressure, unified.then_some(0.0));
+    }
+}
+
+#[test]
+fn a_mount_that_shows_one_container_only_is_resolved() {
+    let tree = Tree::new(&[
+        STAT,
+        ("proc/self/mountinfo", &mount("/docker/abc", "", "")),
+        ("proc/self/cgroup", "0::/docker/abc/app\n"),
+        ("proc/9/cgroup", "0::/docker/other\n"),
+        ("proc/10/cgroup", "0::/../outside\n"),
+        ("cgroup/cpu.max", "50000 100000\n"),
+        ("cgroup/app/cpu.stat", "usage_usec 1\n"),
+    ]);
+    let mut sampler = tree.sampler();
+    let own = sampler.watch_own().unwrap();
+    sampler.sample(SECOND_NS);
+    assert_eq!(sampler.group(own).unwrap().path(), Path::new("/app"));
+    close(value(&sampler, own, SignalId::EffectiveCpus), 0.5);
+    for pid in [9, 10] {
+        assert_eq!(
+            sampler.watch_process(pid).unwrap_err().fault,
+            Fault::OutOfSight
+        );
+    }
+}
+
+#[test]
+fn without_mountinfo_the_usual_directories_are_taken() {
+    let tree = hybrid_apart();
+    std::fs::remove_file(tree.path("proc/self/mountinfo")).unwrap();
+    let mut sampler = tree.sampler();
+    let key = sampler.watch_process(77).unwrap();
+    sampler.sample(SECOND_NS);
+    close(value(&sampler, key, SignalId::EffectiveCpus), 0.2);
+}
+
+#[test]
+fn with_membership_hidden_the_own_group_is_the_top_of_the_mount() {
+    let tree = Tree::new(&[STAT, ("cgroup/cpu.max", "50000 100000\n")]);
+    let mut sampler = tree.sampler();
+    let own = sampler.watch_own().unwrap();
+    sampler.sample(SECOND_NS);
+    close(value(&sampler, own, SignalId::EffectiveCpus), 0.5);
+    assert!(sampler.watch_process(1).unwrap_err().fault.is_absent());
+}
+
+#[test]
+fn a_controller_that_is_mounted_elsewhere_is_not_mounted_for_us() {
+    let tree = Tree::new(&[
+        STAT,
+        ("proc/self/mountinfo", &mount("/", "/unified", "")),
+        ("proc/5/cgroup", "1:cpu:/a\n0::/a\n"),
+        ("cgroup/unified/a/cpu.max", "50000 100000\n"),
+    ]);
+    assert_eq!(
+        tree.sampler().watch_process(5).unwrap_err().fault,
+        Fault::NotMounted
+    );
+}

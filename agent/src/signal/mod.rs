@@ -1,0 +1,54 @@
+//! Signals told truthfully: each is a finite number or the reason why there is none.
+//!
+//! # Use
+//! ```
+//! use tidegate_abi::signal::SignalId;
+//! use tidegate_agent::signal::{Roots, Sampler};
+//!
+//! let mut sampler = Sampler::new(Roots::default()); // once, on the sampler's thread
+//! let own = sampler.watch_own();                    // once for each group to watch
+//! sampler.sample(1_000_000_000);                    // each tick, with monotonic time
+//! sampler.sample(1_100_000_000);
+//! match sampler.host().get(SignalId::Cpu).get() {
+//!     Ok(share) => assert!(share >= 0.0),
+//!     Err(missing) => assert!(!missing.to_string().is_empty()), // "/proc/stat: first sample; …"
+//! }
+//! if let Some(group) = own.ok().and_then(|key| sampler.group(key)) {
+//!     let _effective_cpus = group.readings().value(SignalId::EffectiveCpus);
+//! }
+//! ```
+//! [`Sampler::watch_process`] takes the pid of a connected service, [`Sampler::watch_path`] a path
+//! from the configuration; both answer a [`GroupKey`], the same for the same group. A group that
+//! disappears is dropped by the sample that misses it, and [`Sampler::group`] then answers `None`;
+//! whoever watches it again gets a new key, so that state kept for the old one cannot be taken for
+//! its own.
+//!
+//! # Inside
+//! From the bottom: `parse` (bytes to values, pure) · `kept_file` (bytes from a file that stays open)
+//! · `meter` (counters to rates) · `truth` (which file tells what on which layout: the one table) ·
+//! `layout` (where the files of a group are) · `pressure`, `host`, `cgroup` (values to readings) ·
+//! `sampler` (the tick).
+//!
+//! A new signal is a row in `tidegate_abi::signal`, a row in `truth`, and a line in `host` or `cgroup`
+//! that fills it.
+
+mod cgroup;
+#[cfg(test)]
+mod fixture;
+mod host;
+mod kept_file;
+mod layout;
+#[cfg(test)]
+mod layout_tests;
+mod meter;
+mod parse;
+mod pressure;
+mod reading;
+mod roots;
+mod sampler;
+mod truth;
+
+pub use cgroup::Limiter;
+pub use reading::{Fault, Missing, Reading, Readings};
+pub use roots::Roots;
+pub use sampler::{GROUPS_MAX, Group, GroupKey, Sampler};

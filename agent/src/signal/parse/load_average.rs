@@ -1,0 +1,74 @@
+//! `/proc/loadavg`.
+
+use std::str;
+
+use super::super::reading::Fault;
+use super::words;
+
+/// The three averages of running, waiting and blocked tasks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct LoadAverage {
+    /// Over one, five and fifteen minutes.
+    pub(crate) minutes: [f64; 3],
+}
+
+/// Reads the three averages.
+///
+/// # Errors
+/// The name of the average that is missing or malformed.
+pub(crate) fn parse(bytes: &[u8]) -> Result<LoadAverage, Fault> {
+    let mut words = words(bytes);
+    let mut minutes = [0.0; 3];
+    for (value, name) in minutes.iter_mut().zip(["load1", "load5", "load15"]) {
+        let word = words.next().ok_or(Fault::NoField(name))?;
+        *value = decimal(word).ok_or(Fault::Malformed(name))?;
+    }
+    Ok(LoadAverage { minutes })
+}
+
+/// A number such as `12.34`: digits and one point, so that `nan`, `inf` and `1e9` are not numbers.
+fn decimal(word: &[u8]) -> Option<f64> {
+    if !word
+        .iter()
+        .all(|byte| byte.is_ascii_digit() || *byte == b'.')
+    {
+        return None;
+    }
+    str::from_utf8(word)
+        .ok()?
+        .parse()
+        .ok()
+        .filter(|value: &f64| value.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_three_averages_are_read() {
+        let read = parse(b"0.72 10.29 0.13 1/87 6277\n").unwrap();
+        let hundredths = read.minutes.map(|value| (value * 100.0).round());
+        assert_eq!(format!("{hundredths:?}"), "[72.0, 1029.0, 13.0]");
+    }
+
+    #[test]
+    fn what_is_not_there_is_named() {
+        assert_eq!(parse(b""), Err(Fault::NoField("load1")));
+        assert_eq!(parse(b"0.1 0.2"), Err(Fault::NoField("load15")));
+        assert_eq!(parse(b"nan 0 0"), Err(Fault::Malformed("load1")));
+        assert_eq!(parse(b"0 inf 0"), Err(Fault::Malformed("load5")));
+        assert_eq!(parse(b"0 0 -1"), Err(Fault::Malformed("load15")));
+        assert_eq!(parse(b". 0 0"), Err(Fault::Malformed("load1")));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_give_averages_or_a_fault(bytes: Vec<u8>) {
+            if let Ok(read) = parse(&bytes) {
+                prop_assert!(read.minutes.iter().all(|value| value.is_finite()));
+            }
+        }
+    }
+}

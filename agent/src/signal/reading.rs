@@ -1,0 +1,238 @@
+//! One measured value, or the reason why there is none.
+
+use std::fmt;
+use std::io;
+
+use tidegate_abi::signal::SignalId;
+
+/// What went wrong with a source. Small and `Copy`, so that a tick allocates nothing for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Nobody has sampled yet.
+    NotSampled,
+    /// A rate needs two samples and this was the first.
+    FirstSample,
+    /// Two samples with the same time, or a later one with an earlier time.
+    NoTimePassed,
+    /// A counter that only grows went back; this sample is discarded.
+    WentBack,
+    /// The counter grew by more than the CPUs can do in that time; this sample is discarded.
+    Implausible,
+    /// The operating system refused, with its errno.
+    Os(i32),
+    /// The file is there and holds nothing.
+    Empty,
+    /// The file is larger than any such file should be.
+    TooLarge,
+    /// The file has no such field.
+    NoField(&'static str),
+    /// The field does not hold what it should.
+    Malformed(&'static str),
+    /// Too few quota periods have passed to speak of a share.
+    TooFewPeriods,
+    /// No group from this one up to the top has a CPU quota.
+    NoQuota,
+    /// The controller is mounted nowhere in sight.
+    NotMounted,
+    /// The path of the group is not visible below the mount.
+    OutOfSight,
+    /// The hierarchy does not set this group apart from others.
+    NotSetApart,
+    /// The kernel does not define this value here.
+    Undefined,
+    /// The quantity belongs to the host and is not told per group.
+    HostOnly,
+    /// The quantity belongs to a group and is not told of the host.
+    GroupOnly,
+    /// The value has not moved while the machine did.
+    Frozen,
+    /// More groups than can be watched.
+    TooMany,
+    /// The computed value is not a finite number.
+    NotFinite,
+}
+
+impl Fault {
+    /// The fault of a failed system call.
+    pub fn of(error: &io::Error) -> Self {
+        Self::Os(error.raw_os_error().unwrap_or(0))
+    }
+
+    /// Whether the file or directory is simply not there.
+    pub fn is_absent(self) -> bool {
+        matches!(self, Self::Os(libc::ENOENT | libc::ENOTDIR))
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotSampled => f.write_str("not sampled yet"),
+            Self::FirstSample => f.write_str("first sample; a rate needs two"),
+            Self::NoTimePassed => f.write_str("no time passed since the last sample"),
+            Self::WentBack => f.write_str("the counter went back; sample discarded"),
+            Self::Implausible => f.write_str("grew by more than the CPUs can do; sample discarded"),
+            Self::Os(errno) => write!(f, "{}", io::Error::from_raw_os_error(*errno)),
+            Self::Empty => f.write_str("is empty"),
+            Self::TooLarge => f.write_str("is larger than 4 MiB"),
+            Self::NoField(name) => write!(f, "has no field {name}"),
+            Self::Malformed(name) => write!(f, "{name} does not hold what it should"),
+            Self::TooFewPeriods => f.write_str("too few quota periods passed"),
+            Self::NoQuota => f.write_str("no CPU quota is set here or above"),
+            Self::NotMounted => f.write_str("the controller is not mounted in sight"),
+            Self::OutOfSight => f.write_str("the group is not visible below the mount"),
+            Self::NotSetApart => f.write_str("the hierarchy does not set this group apart"),
+            Self::Undefined => f.write_str("the kernel does not define it here"),
+            Self::HostOnly => f.write_str("belongs to the host, not to a group"),
+            Self::GroupOnly => f.write_str("belongs to a group, not to the host"),
+            Self::Frozen => f.write_str("has not moved while the machine did"),
+            Self::TooMany => f.write_str("as many groups as fit are watched already"),
+            Self::NotFinite => f.write_str("does not give a finite number"),
+        }
+    }
+}
+
+/// Why a value is missing: the source, by the name it has in the table of sources, and its fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Missing {
+    /// File or controller that should have told it.
+    pub source: &'static str,
+    /// What is wrong with it.
+    pub fault: Fault,
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.source, self.fault)
+    }
+}
+
+impl std::error::Error for Missing {}
+
+/// Gives a fault the name of its source.
+pub(crate) trait Named<T> {
+    /// The same result, with the source named.
+    fn named(self, source: &'static str) -> Result<T, Missing>;
+}
+
+impl<T> Named<T> for Result<T, Fault> {
+    fn named(self, source: &'static str) -> Result<T, Missing> {
+        self.map_err(|fault| Missing { source, fault })
+    }
+}
+
+/// One value of one signal: a finite number, or the reason why there is none. Never a made-up 0.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reading(Result<f64, Missing>);
+
+impl Reading {
+    /// A reading without a value.
+    pub const fn missing(source: &'static str, fault: Fault) -> Self {
+        Self(Err(Missing { source, fault }))
+    }
+
+    /// A reading from a computation; a number that is not finite becomes a missing value.
+    pub fn new(source: &'static str, result: Result<f64, Missing>) -> Self {
+        match result {
+            Ok(value) if value.is_finite() => Self(Ok(value)),
+            Ok(_not_finite) => Self::missing(source, Fault::NotFinite),
+            Err(missing) => Self(Err(missing)),
+        }
+    }
+
+    /// The number, if it was measured.
+    pub fn value(self) -> Option<f64> {
+        self.0.ok()
+    }
+
+    /// The number, or why there is none.
+    ///
+    /// # Errors
+    /// The source and what is wrong with it.
+    pub fn get(self) -> Result<f64, Missing> {
+        self.0
+    }
+}
+
+/// The readings of one scope: one row for each signal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Readings([Reading; SignalId::COUNT]);
+
+impl Readings {
+    /// A table in which nothing was measured yet.
+    pub const fn new() -> Self {
+        Self([Reading::missing("sampler", Fault::NotSampled); SignalId::COUNT])
+    }
+
+    /// The reading of a signal.
+    pub fn get(&self, id: SignalId) -> Reading {
+        let unknown = Reading::missing("sampler", Fault::NotSampled);
+        self.0
+            .get(usize::from(id as u8))
+            .copied()
+            .unwrap_or(unknown)
+    }
+
+    /// The number of a signal, if it was measured.
+    pub fn value(&self, id: SignalId) -> Option<f64> {
+        self.get(id).value()
+    }
+
+    /// Puts a reading in; not-finite numbers become missing values.
+    pub fn set(&mut self, id: SignalId, result: Result<f64, Missing>) {
+        if let Some(row) = self.0.get_mut(usize::from(id as u8)) {
+            *row = Reading::new(id.name(), result);
+        }
+    }
+
+    /// Every signal with its reading, in the order of the table.
+    pub fn iter(&self) -> impl Iterator<Item = (SignalId, Reading)> + '_ {
+        SignalId::ALL.iter().copied().zip(self.0.iter().copied())
+    }
+}
+
+impl Default for Readings {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_is_not_finite_is_not_a_value() {
+        let mut readings = Readings::new();
+        for number in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            readings.set(SignalId::Cpu, Ok(number));
+            assert_eq!(readings.get(SignalId::Cpu).value(), None);
+        }
+        readings.set(SignalId::Cpu, Ok(0.5));
+        assert_eq!(readings.value(SignalId::Cpu), Some(0.5));
+    }
+
+    #[test]
+    fn before_the_first_sample_nothing_is_a_value_and_each_says_why() {
+        for (_id, reading) in Readings::new().iter() {
+            let missing = reading.get().unwrap_err();
+            assert_eq!(missing.to_string(), "sampler: not sampled yet");
+        }
+    }
+
+    #[test]
+    fn a_reason_names_the_file_and_the_fault() {
+        let text = |fault| {
+            Missing {
+                source: "cpu.stat",
+                fault,
+            }
+            .to_string()
+        };
+        assert_eq!(
+            text(Fault::NoField("nr_periods")),
+            "cpu.stat: has no field nr_periods"
+        );
+        assert!(text(Fault::Os(libc::EOPNOTSUPP)).starts_with("cpu.stat: Operation not supported"));
+    }
+}
