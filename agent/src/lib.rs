@@ -1,5 +1,8 @@
 //! The agent.
 #![forbid(unsafe_code)]
 
+pub mod config;
+pub mod rule;
+pub mod rule_source;
 pub mod signal;
 pub mod telemetry;

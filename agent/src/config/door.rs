@@ -1,0 +1,75 @@
+//! Sockets, addresses and sizes: how services reach the agent.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use tidegate_abi::geometry::{
+    Geometry, LANES_MAX, RESOURCES_MAX, SCOPES_MAX, SEATS_MAX, SizeFault,
+};
+
+use super::schema::kind::{Address, FileMode, Flag, Maybe, Name, Span, Whole};
+use super::schema::settings::{Section, settings};
+
+settings! {
+    /// The Unix socket that services connect to.
+    pub struct Socket {
+        /// Group whose members may connect, by name. Not set: the agent's own group.
+        group: Option<String> = None, Maybe(Name, "\"tidegate\"");
+        /// Permissions of the sockets.
+        mode: u32 = 0o660, FileMode;
+    }
+}
+
+settings! {
+    /// The HTTP door.
+    pub struct Http {
+        /// Whether metrics are also served over TCP. They are always on the Unix socket.
+        metrics_enabled: bool = true, Flag;
+        /// TCP address of the metrics.
+        metrics_listen: SocketAddr = SocketAddr::from((Ipv4Addr::LOCALHOST, 9469)), Address;
+        /// A permit given over HTTP comes back after this time, since no process holds it.
+        permit_time_to_live: Duration = Duration::from_mins(1), Span::ms(1_000, 3_600_000);
+        /// Longest time that an answer is held back for a pacing rule.
+        max_wait: Duration = Duration::from_secs(10), Span::ms(0, 60_000);
+    }
+    check check_http;
+}
+
+fn check_http(http: &Http, section: &mut Section<'_, '_>) {
+    if http.metrics_enabled && !http.metrics_listen.ip().is_loopback() {
+        section.warn(
+            "metrics_listen",
+            "a loopback address",
+            "the metrics are readable for everybody who reaches this address",
+        );
+    }
+}
+
+settings! {
+    /// Sizes of the shared pages.
+    pub struct Pages {
+        /// Most resources of a tenant. Others share overflow nodes.
+        max_resources: u32 = 16_384, Whole { min: 2, max: RESOURCES_MAX };
+        /// Most connected processes of a tenant.
+        max_seats: u32 = 256, Whole { min: 2, max: SEATS_MAX };
+        /// Rows of counters of a process. Threads beyond it share one.
+        lanes: u32 = 4, Whole { min: 1, max: LANES_MAX };
+        /// Most scopes, the host included.
+        max_scopes: u32 = 64, Whole { min: 1, max: SCOPES_MAX };
+    }
+}
+
+impl Pages {
+    /// The sizes as the pages take them.
+    ///
+    /// # Errors
+    /// A size that the pages do not allow; the checks of the options let none through.
+    pub const fn geometry(&self) -> Result<Geometry, SizeFault> {
+        Geometry::new(
+            self.max_resources,
+            self.max_seats,
+            self.lanes,
+            self.max_scopes,
+        )
+    }
+}

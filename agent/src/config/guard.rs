@@ -1,0 +1,178 @@
+//! What is protected and when: rules, marks, scopes, tenants.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tidegate_abi::decision::LossMode;
+
+use super::law::Law;
+use super::schema::kind::{
+    CgroupPath, Group, Location, Maybe, Name, Number, OneOf, Required, Span, Whole, words,
+};
+use super::schema::settings::{Section, settings};
+use crate::rule::Quirks;
+
+words! {
+    /// What a CPU or load mark does when it is passed.
+    pub enum Action {
+        /// In-flight limits, as the law has them.
+        Shape = "shape",
+        /// All inbound work is refused.
+        Reject = "reject",
+    }
+}
+
+settings! {
+    /// Where the rules are.
+    pub struct Rules {
+        /// Directory of rule files: *.toml in our form, *.json in Sentinel's.
+        dir: PathBuf = PathBuf::from("/etc/tidegate/rules.d"), Location;
+        /// Whose verdicts the rules give where Sentinel has a known defect.
+        quirks: Quirks = Quirks::None, OneOf::<Quirks>::ANY;
+    }
+}
+
+settings! {
+    /// What the clients do when the agent is silent.
+    pub struct AgentLoss {
+        /// What adaptive limits do after the grace time: go away, stay, or refuse all inbound work.
+        mode: LossMode = LossMode::Open, OneOf::<LossMode>::ANY;
+        /// A heartbeat older than this is a silent agent.
+        time_to_live: Duration = Duration::from_secs(1), Span::ms(20, 60_000);
+        /// How long a silent agent's adaptive limits are kept as they were.
+        grace: Duration = Duration::from_secs(10), Span::ms(0, 3_600_000);
+    }
+}
+
+settings! {
+    /// CPU marks of a scope.
+    pub struct Cpu {
+        /// Share of the effective CPUs in use at which the mark is passed.
+        enter: f64 = 0.85, Number::RATIO;
+        /// Share below which it is left again.
+        leave: f64 = 0.75, Number::RATIO;
+        /// How long the CPU must stay over the mark before it counts.
+        sustained: Duration = Duration::from_secs(2), Span::ms(0, 600_000);
+        /// What passing the mark does.
+        action: Action = Action::Shape, OneOf::<Action>::ANY;
+    }
+    check check_cpu;
+}
+
+fn check_cpu(cpu: &Cpu, section: &mut Section<'_, '_>) {
+    refuse_crossed(section, ["leave", "enter"], cpu.leave, cpu.enter);
+}
+
+settings! {
+    /// Load marks of the host.
+    pub struct Load {
+        /// One-minute load average per effective CPU at which the mark is passed.
+        enter_per_cpu: f64 = 1.0, Number { min: 0.0, max: 1_000.0 };
+        /// Load per CPU below which it is left again.
+        leave_per_cpu: f64 = 0.8, Number { min: 0.0, max: 1_000.0 };
+    }
+    check check_load;
+}
+
+fn check_load(load: &Load, section: &mut Section<'_, '_>) {
+    let keys = ["leave_per_cpu", "enter_per_cpu"];
+    refuse_crossed(section, keys, load.leave_per_cpu, load.enter_per_cpu);
+}
+
+/// Two marks need a gap: at the same value a state would change with every sample.
+fn refuse_crossed(section: &mut Section<'_, '_>, keys: [&str; 2], leave: f64, enter: f64) {
+    let [leave_key, enter_key] = keys;
+    if leave >= enter {
+        section.refuse(
+            &keys,
+            format!("`{leave_key}` below `{enter_key}`"),
+            format!("now `{leave_key}` is {leave} and `{enter_key}` is {enter}"),
+        );
+    }
+}
+
+settings! {
+    /// How slowly a state changes.
+    pub struct Hysteresis {
+        /// Healthy samples in a row that end an overload.
+        healthy_samples: u32 = 5, Whole { min: 1, max: 1_000 };
+        /// Healthy samples needed after quick re-entries; the number doubles up to this.
+        healthy_samples_max: u32 = 20, Whole { min: 1, max: 10_000 };
+        /// An overload that comes back within this time is a quick re-entry.
+        reentry_window: Duration = Duration::from_secs(30), Span::ms(0, 3_600_000);
+        /// Shortest time in a state.
+        minimum_hold: Duration = Duration::from_millis(500), Span::ms(0, 600_000);
+    }
+    check check_hysteresis;
+}
+
+fn check_hysteresis(hysteresis: &Hysteresis, section: &mut Section<'_, '_>) {
+    if hysteresis.healthy_samples_max < hysteresis.healthy_samples {
+        section.refuse(
+            &["healthy_samples_max", "healthy_samples"],
+            format!("at least `healthy_samples`, {}", hysteresis.healthy_samples),
+            "set both",
+        );
+    }
+}
+
+settings! {
+    /// A scope with its own settings.
+    pub struct Scope {
+        /// Name in status, metrics and refusals.
+        name: String = String::new(), Required(Name, "\"orders\"");
+        /// Its cgroup: a path below the cpu controller's mount. Each match of a glob is a scope.
+        cgroup: String = String::new(), Required(CgroupPath, "\"/system.slice/orders.service\"");
+        /// Its CPU marks; options as in [cpu].
+        cpu: Cpu = Cpu::default(), Group::<Cpu>::OF;
+        /// Its load marks; options as in [load].
+        load: Load = Load::default(), Group::<Load>::OF;
+        /// How slowly its state changes; options as in [hysteresis].
+        hysteresis: Hysteresis = Hysteresis::default(), Group::<Hysteresis>::OF;
+        /// Its law; options as in [law].
+        law: Law = Law::default(), Group::<Law>::OF;
+    }
+}
+
+impl Scope {
+    /// A scope that has the settings of all scopes.
+    pub fn over(cpu: Cpu, load: Load, hysteresis: Hysteresis, law: Law) -> Self {
+        Self {
+            name: String::new(),
+            cgroup: String::new(),
+            cpu,
+            load,
+            hysteresis,
+            law,
+        }
+    }
+}
+
+settings! {
+    /// Services that share a ledger of their own.
+    pub struct Tenant {
+        /// Name in status and metrics.
+        name: String = String::new(), Required(Name, "\"orders\"");
+        /// User id of its processes.
+        uid: Option<u32> = None, Maybe(Whole { min: 0, max: u32::MAX - 1 }, "1000");
+        /// Group id of its processes.
+        gid: Option<u32> = None, Maybe(Whole { min: 0, max: u32::MAX - 1 }, "1000");
+        /// Cgroup of its processes; globs are allowed.
+        cgroup: Option<String> = None, Maybe(CgroupPath, "\"/system.slice/shop-*\"");
+        /// Directory of its own rules. Not set: the rules of all.
+        rules_dir: Option<PathBuf> = None, Maybe(Location, "\"/etc/tidegate/shop.d\"");
+        /// Whose verdicts its rules give. Not set: as for all.
+        quirks: Option<Quirks> = None, Maybe(OneOf::<Quirks>::ANY, "\"sentinel-1.8.9\"");
+    }
+    check check_tenant;
+}
+
+fn check_tenant(tenant: &Tenant, section: &mut Section<'_, '_>) {
+    if tenant.uid.is_none() && tenant.gid.is_none() && tenant.cgroup.is_none() {
+        section.refuse(
+            &["uid", "gid", "cgroup"],
+            "at least one of `uid`, `gid`, `cgroup`",
+            "a process belongs to the first tenant whose conditions it meets, all of them",
+        );
+    }
+}

@@ -1,0 +1,175 @@
+//! The agent's configuration: `tidegate.toml`.
+//!
+//! Each section is a table of options ([`schema::settings`]); the typed values here, the checks and
+//! the shipped file come from it. A [`Config`] that exists has passed every check.
+
+pub mod check;
+mod door;
+mod guard;
+mod law;
+pub mod schema;
+pub mod shipped;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub use door::{Http, Pages, Socket};
+pub use guard::{Action, AgentLoss, Cpu, Hysteresis, Load, Rules, Scope, Tenant};
+pub use law::{Law, LawKind};
+
+use self::schema::fault::{Fault, Sink};
+use self::schema::kind::{Group, Groups, Span};
+use self::schema::settings::{Section, Settings as _, settings};
+use self::schema::source::Source;
+use crate::rule_source::DirectorySource;
+
+/// Where an installed agent looks for its file.
+pub const DEFAULT_PATH: &str = "/etc/tidegate/tidegate.toml";
+
+settings! {
+    /// Everything the operator can set.
+    pub struct Config {
+        /// Time between two samples. Each tick measures, judges and publishes.
+        tick: Duration = Duration::from_millis(100), Span::ms(10, 1_000);
+        /// The Unix socket that services connect to.
+        socket: Socket = Socket::default(), Group::<Socket>::OF;
+        /// The HTTP door. Its Unix socket is always there.
+        http: Http = Http::default(), Group::<Http>::OF;
+        /// Where the rules are.
+        rules: Rules = Rules::default(), Group::<Rules>::OF;
+        /// What the clients do when the agent is silent. Static rules stay in force, always.
+        agent_loss: AgentLoss = AgentLoss::default(), Group::<AgentLoss>::OF;
+        /// Sizes of the shared pages. They are fixed when the pages are made.
+        pages: Pages = Pages::default(), Group::<Pages>::OF;
+        /// CPU marks of every scope.
+        cpu: Cpu = Cpu::default(), Group::<Cpu>::OF;
+        /// Load marks of the host.
+        load: Load = Load::default(), Group::<Load>::OF;
+        /// How slowly a state changes.
+        hysteresis: Hysteresis = Hysteresis::default(), Group::<Hysteresis>::OF;
+        /// The adaptive law.
+        law: Law = Law::default(), Group::<Law>::OF;
+        /// A scope with its own settings. What it does not set is as above.
+        scopes as "scope": Vec<Scope> = Vec::new(),
+            Groups { template: Scope::over(cpu.clone(), load.clone(), hysteresis.clone(), law.clone()) };
+        /// Services that share a ledger of their own and do not see the others.
+        tenants as "tenant": Vec<Tenant> = Vec::new(), Groups { template: Tenant::default() };
+    }
+    check check_config;
+}
+
+/// A configuration and what is odd about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Loaded {
+    /// The configuration.
+    pub config: Config,
+    /// Odd, but taken.
+    pub warnings: Vec<Fault>,
+}
+
+impl Config {
+    /// Reads a file; without one the defaults are in force.
+    ///
+    /// Relative paths in the file count from its directory.
+    ///
+    /// # Errors
+    /// Every fault of the file.
+    pub fn load(path: Option<&Path>) -> Result<Loaded, Vec<Fault>> {
+        let Some(path) = path else {
+            let (config, warnings) = (Self::default(), Vec::new());
+            return Ok(Loaded { config, warnings });
+        };
+        let source = Source::read(path).map_err(|fault| vec![*fault])?;
+        let mut loaded = Self::parse(&source)?;
+        loaded.config.settle(path.parent().unwrap_or(Path::new("")));
+        Ok(loaded)
+    }
+
+    /// Reads a text.
+    ///
+    /// # Errors
+    /// Every fault of the text.
+    pub fn parse(source: &Source) -> Result<Loaded, Vec<Fault>> {
+        let mut sink = Sink::new(source);
+        let config = schema::toml::read(&mut sink, |root, sink| {
+            Self::take(root, &Self::default(), "", sink)
+        });
+        let (faults, warnings) = sink.finish();
+        match config {
+            Some(config) if faults.is_empty() => Ok(Loaded { config, warnings }),
+            _ => Err(faults),
+        }
+    }
+
+    /// The rule directories: that of all first, then those of tenants that have their own.
+    pub fn rule_sources(&self) -> Vec<DirectorySource> {
+        let own = self
+            .tenants
+            .iter()
+            .filter(|tenant| tenant.rules_dir.is_some() || tenant.quirks.is_some());
+        let all = DirectorySource::new(&self.rules.dir, self.rules.quirks);
+        std::iter::once(all)
+            .chain(own.map(|tenant| self.rules_of(tenant)))
+            .collect()
+    }
+
+    /// The rule directory of a tenant.
+    pub fn rules_of(&self, tenant: &Tenant) -> DirectorySource {
+        let directory = tenant.rules_dir.as_ref().unwrap_or(&self.rules.dir);
+        DirectorySource::new(directory, tenant.quirks.unwrap_or(self.rules.quirks))
+    }
+
+    /// Makes the relative paths absolute or relative to the working directory.
+    fn settle(&mut self, directory: &Path) {
+        let settle = |path: &mut PathBuf| *path = directory.join(&*path);
+        settle(&mut self.rules.dir);
+        for tenant in &mut self.tenants {
+            tenant.rules_dir.as_mut().map(settle).unwrap_or_default();
+        }
+    }
+}
+
+fn check_config(config: &Config, section: &mut Section<'_, '_>) {
+    let ticks = config.tick.saturating_mul(2);
+    if config.agent_loss.time_to_live < ticks {
+        section.refuse(
+            &["agent_loss.time_to_live", "tick"],
+            format!(
+                "at least two ticks, \"{}\"",
+                humantime::format_duration(ticks)
+            ),
+            "a single late tick would count as a lost agent",
+        );
+    }
+    let scopes: Vec<&str> = config
+        .scopes
+        .iter()
+        .map(|scope| scope.name.as_str())
+        .collect();
+    refuse_repeats(section, "scope", &scopes);
+    let tenants: Vec<&str> = config
+        .tenants
+        .iter()
+        .map(|tenant| tenant.name.as_str())
+        .collect();
+    refuse_repeats(section, "tenant", &tenants);
+}
+
+/// Refuses a second table `[[key]]` with the same name.
+fn refuse_repeats(section: &mut Section<'_, '_>, key: &str, names: &[&str]) {
+    let mut seen: Vec<&str> = Vec::new();
+    for (index, name) in names.iter().enumerate() {
+        // A table without its name has a fault already.
+        if name.is_empty() {
+            continue;
+        }
+        if let Some(first) = seen.iter().position(|other| other == name) {
+            section.refuse(
+                &[&format!("{key}[{index}].name")],
+                "a name that no other has",
+                format!("{key}[{first}] has it"),
+            );
+        }
+        seen.push(name);
+    }
+}

@@ -1,0 +1,190 @@
+//! Kinds made of other kinds.
+
+use std::marker::PhantomData;
+
+use super::{Kind, Scalar, Shown};
+use crate::config::schema::fault::Sink;
+use crate::config::schema::settings::Settings;
+use crate::config::schema::{Node, Value};
+
+/// An option that the file must give, with an example of its value as TOML.
+#[derive(Debug, Clone, Copy)]
+pub struct Required<K>(pub K, pub &'static str);
+
+impl<K: Scalar> Kind for Required<K> {
+    type Output = K::Output;
+    fn allowed(&self) -> String {
+        self.0.allowed()
+    }
+    fn read(
+        &self,
+        node: &Node,
+        base: &K::Output,
+        path: &str,
+        sink: &mut Sink<'_>,
+    ) -> Option<K::Output> {
+        self.0.read(node, base, path, sink)
+    }
+    fn shown(&self, _value: &K::Output) -> Shown {
+        Shown::Unset(self.1.to_owned())
+    }
+    fn required(&self) -> bool {
+        true
+    }
+}
+
+/// An option that need not be set, with an example of its value as TOML.
+#[derive(Debug, Clone, Copy)]
+pub struct Maybe<K>(pub K, pub &'static str);
+
+impl<K: Scalar> Kind for Maybe<K> {
+    type Output = Option<K::Output>;
+    fn allowed(&self) -> String {
+        self.0.allowed()
+    }
+    fn read(
+        &self,
+        node: &Node,
+        _base: &Self::Output,
+        path: &str,
+        sink: &mut Sink<'_>,
+    ) -> Option<Self::Output> {
+        match self.0.parse(&node.value) {
+            Ok(output) => Some(Some(output)),
+            Err(hint) => {
+                sink.refuse(&node.span, path, self.0.allowed(), hint);
+                None
+            }
+        }
+    }
+    fn shown(&self, value: &Self::Output) -> Shown {
+        value.as_ref().map_or_else(
+            || Shown::Unset(self.1.to_owned()),
+            |value| Shown::Value(self.0.written(value)),
+        )
+    }
+}
+
+/// A list of values of one kind.
+#[derive(Debug, Clone, Copy)]
+pub struct List<K>(pub K);
+
+impl<K: Scalar> Kind for List<K> {
+    type Output = Vec<K::Output>;
+    fn allowed(&self) -> String {
+        format!("a list, each {}", self.0.allowed())
+    }
+    fn read(
+        &self,
+        node: &Node,
+        _base: &Self::Output,
+        path: &str,
+        sink: &mut Sink<'_>,
+    ) -> Option<Self::Output> {
+        let Value::List(items) = &node.value else {
+            sink.refuse(
+                &node.span,
+                path,
+                Kind::allowed(self),
+                "write [\"…\", \"…\"]",
+            );
+            return None;
+        };
+        let mut values = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            match self.0.parse(&item.value) {
+                Ok(value) => values.push(value),
+                Err(hint) => {
+                    let path = format!("{path}[{index}]");
+                    sink.refuse(&item.span, path, self.0.allowed(), hint);
+                }
+            }
+        }
+        (values.len() == items.len()).then_some(values)
+    }
+    fn shown(&self, value: &Self::Output) -> Shown {
+        let written: Vec<String> = value.iter().map(|one| self.0.written(one)).collect();
+        Shown::Value(format!("[{}]", written.join(", ")))
+    }
+}
+
+/// A table of options `[key]`.
+#[derive(Debug, Clone, Copy)]
+pub struct Group<S>(PhantomData<S>);
+
+impl<S> Group<S> {
+    /// The one of this type.
+    pub const OF: Self = Self(PhantomData);
+}
+
+impl<S: Settings> Kind for Group<S> {
+    type Output = S;
+    fn allowed(&self) -> String {
+        "a table of options".to_owned()
+    }
+    fn read(&self, node: &Node, base: &S, path: &str, sink: &mut Sink<'_>) -> Option<S> {
+        S::take(node, base, path, sink)
+    }
+    fn shown(&self, value: &S) -> Shown {
+        Shown::Table(value.rows())
+    }
+}
+
+/// Any number of tables `[[key]]`; each begins as the template.
+#[derive(Debug, Clone, Copy)]
+pub struct Groups<S> {
+    /// What one holds that gives no option.
+    pub template: S,
+}
+
+impl<S: Settings> Kind for Groups<S> {
+    type Output = Vec<S>;
+    fn allowed(&self) -> String {
+        "a list of tables".to_owned()
+    }
+    fn read(&self, node: &Node, _base: &Vec<S>, path: &str, sink: &mut Sink<'_>) -> Option<Vec<S>> {
+        let Value::List(items) = &node.value else {
+            sink.refuse(&node.span, path, "a list of tables", "write [[…]] above it");
+            return None;
+        };
+        let mut read = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            let path = format!("{path}[{index}]");
+            // The template holds the place of one at fault, so that indices stay right.
+            let group = S::take(item, &self.template, &path, sink);
+            read.push(group.unwrap_or_else(|| self.template.clone()));
+        }
+        Some(read)
+    }
+    fn shown(&self, _value: &Vec<S>) -> Shown {
+        Shown::Tables(self.template.rows())
+    }
+}
+
+/// A table `[key]` that need not be there.
+#[derive(Debug, Clone, Copy)]
+pub struct MaybeGroup<S>(PhantomData<S>);
+
+impl<S> MaybeGroup<S> {
+    /// The one of this type.
+    pub const OF: Self = Self(PhantomData);
+}
+
+impl<S: Settings> Kind for MaybeGroup<S> {
+    type Output = Option<S>;
+    fn allowed(&self) -> String {
+        "a table of options".to_owned()
+    }
+    fn read(
+        &self,
+        node: &Node,
+        _base: &Option<S>,
+        path: &str,
+        sink: &mut Sink<'_>,
+    ) -> Option<Option<S>> {
+        S::take(node, &S::default(), path, sink).map(Some)
+    }
+    fn shown(&self, value: &Option<S>) -> Shown {
+        Shown::Tables(value.clone().unwrap_or_default().rows())
+    }
+}

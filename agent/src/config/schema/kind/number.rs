@@ -1,0 +1,157 @@
+//! Numbers, durations, yes and no.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use super::{Scalar, Value, quoted};
+
+/// true or false.
+#[derive(Debug, Clone, Copy)]
+pub struct Flag;
+
+impl Scalar for Flag {
+    type Output = bool;
+    fn allowed(&self) -> String {
+        "true or false".to_owned()
+    }
+    fn parse(&self, value: &Value) -> Result<bool, String> {
+        if let Value::Flag(flag) = value {
+            Ok(*flag)
+        } else {
+            Err(number_hint(value))
+        }
+    }
+    fn written(&self, value: &bool) -> String {
+        value.to_string()
+    }
+}
+
+/// A whole number in a range, both ends included.
+#[derive(Debug, Clone, Copy)]
+pub struct Whole<T> {
+    /// The least.
+    pub min: T,
+    /// The most.
+    pub max: T,
+}
+
+impl<T: Copy + PartialOrd + Display + TryFrom<i64>> Scalar for Whole<T> {
+    type Output = T;
+    fn allowed(&self) -> String {
+        format!("a whole number from {} to {}", self.min, self.max)
+    }
+    fn parse(&self, value: &Value) -> Result<T, String> {
+        let Value::Integer(number) = value else {
+            return Err(number_hint(value));
+        };
+        T::try_from(*number)
+            .ok()
+            .filter(|number| (self.min..=self.max).contains(number))
+            .ok_or_else(String::new)
+    }
+    fn written(&self, value: &T) -> String {
+        value.to_string()
+    }
+}
+
+/// A finite number in a range, both ends included.
+#[derive(Debug, Clone, Copy)]
+pub struct Number {
+    /// The least.
+    pub min: f64,
+    /// The most.
+    pub max: f64,
+}
+
+impl Number {
+    /// A share; 1 is the whole.
+    pub const RATIO: Self = Self { min: 0.0, max: 1.0 };
+}
+
+impl Scalar for Number {
+    type Output = f64;
+    fn allowed(&self) -> String {
+        format!("a number from {} to {}", self.min, self.max)
+    }
+    fn parse(&self, value: &Value) -> Result<f64, String> {
+        let number = finite(value)?;
+        if (self.min..=self.max).contains(&number) {
+            // Adding zero turns a negative zero into zero.
+            Ok(number + 0.0)
+        } else {
+            Err(String::new())
+        }
+    }
+    fn written(&self, value: &f64) -> String {
+        toml::Value::Float(*value).to_string()
+    }
+}
+
+/// A number of the file as f64.
+///
+/// # Errors
+/// A hint when it is none or not finite.
+fn finite(value: &Value) -> Result<f64, String> {
+    let number = value.number().ok_or_else(|| number_hint(value))?;
+    if number.is_finite() {
+        Ok(number)
+    } else {
+        Err("it must be finite".to_owned())
+    }
+}
+
+fn number_hint(value: &Value) -> String {
+    let hint = if value.text().is_some() {
+        "write it without quotes"
+    } else if value
+        .number()
+        .is_some_and(|number| number.fract() != 0.0 && number.is_finite())
+    {
+        "write it without a fraction"
+    } else {
+        ""
+    };
+    hint.to_owned()
+}
+
+/// A duration in a range, both ends included, written with its unit.
+#[derive(Debug, Clone, Copy)]
+pub struct Span {
+    /// The least.
+    pub min: Duration,
+    /// The most.
+    pub max: Duration,
+}
+
+impl Span {
+    /// A range of milliseconds.
+    pub const fn ms(min: u64, max: u64) -> Self {
+        Self {
+            min: Duration::from_millis(min),
+            max: Duration::from_millis(max),
+        }
+    }
+}
+
+impl Scalar for Span {
+    type Output = Duration;
+    fn allowed(&self) -> String {
+        let [min, max] = [self.min, self.max].map(humantime::format_duration);
+        format!("a duration from \"{min}\" to \"{max}\"")
+    }
+    fn parse(&self, value: &Value) -> Result<Duration, String> {
+        let text = value
+            .text()
+            .ok_or("write it with its unit in quotes, such as \"100ms\"")?;
+        let duration = humantime::parse_duration(text)
+            .map_err(|error| format!("{error}; units are us, ms, s, m, h"))?;
+        if (self.min..=self.max).contains(&duration) {
+            Ok(duration)
+        } else {
+            Err(String::new())
+        }
+    }
+    fn written(&self, value: &Duration) -> String {
+        quoted(&humantime::format_duration(*value).to_string())
+    }
+}

@@ -1,0 +1,290 @@
+//! A table of options as a typed struct.
+
+use std::fmt::Write as _;
+
+use super::fault::{Place, Sink};
+use super::kind::{Kind, Shown};
+use super::{Member, Node, Value};
+
+/// A group of options that [`settings!`](settings) made.
+pub trait Settings: Clone + Default {
+    /// Takes its options out of a section; what is absent or at fault is as in `base`.
+    fn read(section: &mut Section<'_, '_>, base: &Self) -> Self;
+    /// Checks what no option can check alone.
+    fn check(&self, _section: &mut Section<'_, '_>) {}
+    /// Its options with their present values, for the shipped file.
+    fn rows(&self) -> Vec<Row>;
+
+    /// Reads and checks a whole table.
+    fn take(node: &Node, base: &Self, path: &str, sink: &mut Sink<'_>) -> Option<Self> {
+        let mut section = Section::open(node, path, sink)?;
+        let settings = Self::read(&mut section, base);
+        section.close();
+        settings.check(&mut section);
+        Some(settings)
+    }
+}
+
+/// One option of a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// Its key.
+    pub key: &'static str,
+    /// Its description, line by line.
+    pub docs: &'static [&'static str],
+    /// What it may hold.
+    pub allowed: String,
+    /// What it holds.
+    pub shown: Shown,
+}
+
+/// A table of a file while it is taken apart.
+#[derive(Debug)]
+pub struct Section<'n, 's> {
+    path: &'n str,
+    node: &'n Node,
+    members: &'n [Member],
+    known: Vec<&'static str>,
+    names: &'static [(&'static str, &'static str)],
+    sink: &'n mut Sink<'s>,
+}
+
+impl<'n, 's> Section<'n, 's> {
+    /// Opens a table; anything else is a fault.
+    pub fn open(node: &'n Node, path: &'n str, sink: &'n mut Sink<'s>) -> Option<Self> {
+        let Value::Table(members) = &node.value else {
+            sink.refuse(&node.span, path, "a table of options", "");
+            return None;
+        };
+        Some(Self {
+            path,
+            node,
+            members,
+            known: Vec::new(),
+            names: &[],
+            sink,
+        })
+    }
+
+    /// Takes an option; `base` where it is absent or at fault.
+    pub fn take<K: Kind>(&mut self, key: &'static str, kind: &K, base: &K::Output) -> K::Output
+    where
+        K::Output: Clone,
+    {
+        self.known.push(key);
+        let Some(member) = self.member(key) else {
+            if kind.required() {
+                let path = self.path_of(key);
+                self.sink.refuse(
+                    &self.node.span,
+                    path,
+                    kind.allowed(),
+                    format!("add `{key}`"),
+                );
+            }
+            return base.clone();
+        };
+        let path = self.path_of(key);
+        let read = kind.read(&member.node, base, &path, self.sink);
+        read.unwrap_or_else(|| base.clone())
+    }
+
+    /// Whether the file gives an option.
+    pub fn has(&self, key: &str) -> bool {
+        self.find(key).is_some()
+    }
+
+    /// Adds a fault about options that do not go together: at the first of them that the file
+    /// gives, else at the table. Says nothing when one of them has a fault of its own, since what
+    /// stands in for it is not in the file.
+    pub fn refuse(&mut self, keys: &[&str], allowed: impl Into<String>, hint: impl Into<String>) {
+        if keys
+            .iter()
+            .any(|key| self.sink.has_fault(&self.path_of(key)))
+        {
+            return;
+        }
+        let given = keys.iter().find_map(|key| Some((*key, self.find(key)?)));
+        let key = given.map_or_else(|| keys.first().copied(), |(key, _)| Some(key));
+        let path = self.path_of(key.unwrap_or_default());
+        let span = given.map_or(&self.node.span, |(_, node)| &node.span);
+        self.sink.refuse(span, path, allowed, hint);
+    }
+
+    /// Adds a warning at an option, else at the table.
+    pub fn warn(&mut self, key: &str, allowed: impl Into<String>, hint: impl Into<String>) {
+        let span = self.find(key).map_or(&self.node.span, |node| &node.span);
+        let path = self.path_of(key);
+        self.sink.warn(span, path, allowed, hint);
+    }
+
+    /// Keys that no option has: faults, or warnings where the sink is lenient.
+    pub fn close(&mut self) {
+        for (member, allowed, hint) in self.unknown() {
+            let path = self.path_of(&member.key);
+            if self.sink.is_lenient() {
+                self.sink.warn(&member.key_span, path, allowed, hint);
+            } else {
+                self.sink.refuse(&member.key_span, path, allowed, hint);
+            }
+        }
+    }
+
+    /// Lets these keys be there without a meaning.
+    pub fn ignore(&mut self, keys: &[&'static str]) {
+        self.known.extend_from_slice(keys);
+    }
+
+    /// From now on, options are looked up and reported under the names that this file has for
+    /// them: pairs of our key and the file's.
+    pub fn rename(&mut self, names: &'static [(&'static str, &'static str)]) {
+        self.names = names;
+    }
+
+    /// Where the table stands.
+    pub fn place(&self) -> Place {
+        self.sink.source().place(self.node.span.start)
+    }
+
+    /// Path of the table.
+    pub fn path(&self) -> &str {
+        self.path
+    }
+
+    fn unknown(&self) -> Vec<(&'n Member, String, String)> {
+        let stray = self.members.iter().enumerate().filter(|(index, member)| {
+            let first = self
+                .members
+                .iter()
+                .position(|other| other.key == member.key);
+            !self.known.contains(&member.key.as_str()) || first != Some(*index)
+        });
+        stray
+            .map(|(_, member)| {
+                let twice = self.known.contains(&member.key.as_str());
+                let hint = if twice {
+                    "it is given twice".to_owned()
+                } else {
+                    nearest(&member.key, &self.known)
+                };
+                (member, self.known.join(", "), hint)
+            })
+            .collect()
+    }
+
+    fn member(&self, key: &str) -> Option<&'n Member> {
+        let found = self.members.iter().find(|member| member.key == key);
+        found.filter(|member| member.node.value != Value::Null)
+    }
+
+    /// The value of an option; `group.key` looks into a table in this one, `list[2].key` into an
+    /// item of a list.
+    fn find(&self, key: &str) -> Option<&'n Node> {
+        let mut found = self.node;
+        for part in self.name_of(key).split(['.', '[']) {
+            found = match (&found.value, part.strip_suffix(']')) {
+                (Value::List(items), Some(index)) => items.get(index.parse::<usize>().ok()?)?,
+                (Value::Table(members), None) => {
+                    &members.iter().find(|member| member.key == part)?.node
+                }
+                _ => return None,
+            };
+        }
+        Some(found).filter(|node| node.value != Value::Null)
+    }
+
+    fn path_of(&self, key: &str) -> String {
+        let key = self.name_of(key);
+        if self.path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{}.{key}", self.path)
+        }
+    }
+
+    fn name_of<'k>(&self, key: &'k str) -> &'k str {
+        let renamed = self.names.iter().find(|(ours, _)| *ours == key);
+        renamed.map_or(key, |(_, theirs)| theirs)
+    }
+}
+
+/// A hint that names the known key most like this one.
+pub(crate) fn nearest(key: &str, known: &[&str]) -> String {
+    let likeness = |one: &&str| strsim::normalized_damerau_levenshtein(key, one);
+    let best = known
+        .iter()
+        .copied()
+        .max_by(|a, b| likeness(a).total_cmp(&likeness(b)))
+        .filter(|one| likeness(one) >= 0.5);
+    let mut hint = String::from("no such option");
+    if let Some(best) = best {
+        // Writing to a String does not fail.
+        write!(hint, "; did you mean `{best}`?").unwrap_or_default();
+    }
+    hint
+}
+
+/// Makes a struct of options: for each its description, key, type, default and kind.
+///
+/// `name: Type = default, kind;` is an option with the key `name`; `name as "key": …` gives another
+/// key. A kind may use the options above it by their names. `check path;` names a function that
+/// checks what no option can check alone.
+macro_rules! settings {
+    (@key $field:ident) => { stringify!($field) };
+    (@key $field:ident $key:literal) => { $key };
+    (
+        $(#[$meta:meta])*
+        $vis:vis struct $name:ident {
+            $(
+                $(#[doc = $doc:literal])+
+                $field:ident $(as $key:literal)?: $type:ty = $default:expr, $kind:expr;
+            )+
+        }
+        $(check $check:path;)?
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq)]
+        $vis struct $name {
+            $($(#[doc = $doc])+ $vis $field: $type,)+
+        }
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($field: $default,)+ }
+            }
+        }
+        impl $crate::config::schema::settings::Settings for $name {
+            fn read(
+                section: &mut $crate::config::schema::settings::Section<'_, '_>,
+                base: &Self,
+            ) -> Self {
+                $(
+                    let $field = section.take(
+                        $crate::config::schema::settings::settings!(@key $field $($key)?),
+                        &$kind,
+                        &base.$field,
+                    );
+                )+
+                Self { $($field,)+ }
+            }
+            $(
+                fn check(&self, section: &mut $crate::config::schema::settings::Section<'_, '_>) {
+                    $check(self, section);
+                }
+            )?
+            fn rows(&self) -> Vec<$crate::config::schema::settings::Row> {
+                use $crate::config::schema::kind::Kind;
+                let Self { $($field,)+ } = self;
+                vec![$({
+                    let kind = $kind;
+                    $crate::config::schema::settings::Row {
+                        key: $crate::config::schema::settings::settings!(@key $field $($key)?),
+                        docs: &[$($doc,)+],
+                        allowed: Kind::allowed(&kind),
+                        shown: Kind::shown(&kind, $field),
+                    }
+                },)+]
+            }
+        }
+    };
+}
+pub(crate) use settings;

@@ -1,0 +1,138 @@
+//! The text of a file, and lines and columns in it.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::ops::Range;
+use std::path::Path;
+
+use super::fault::{Fault, Place};
+
+/// Largest file that is read, in bytes.
+pub const SIZE_MAX: u64 = 1 << 20;
+
+/// Longest piece of a file that a message repeats, in characters.
+const SHOWN_MAX: usize = 60;
+
+/// A file that was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    name: String,
+    text: String,
+    /// Byte at which each line begins.
+    lines: Vec<usize>,
+}
+
+impl Source {
+    /// Takes a text under the name that faults give it.
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
+        let text = text.into();
+        let after_breaks = text.match_indices('\n').map(|(at, _)| at.saturating_add(1));
+        let lines = std::iter::once(0).chain(after_breaks).collect();
+        Self {
+            name: name.into(),
+            text,
+            lines,
+        }
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// One fault when it is no file, cannot be read, is larger than [`SIZE_MAX`] or is not UTF-8.
+    pub fn read(path: &Path) -> Result<Self, Box<Fault>> {
+        let name = path.display().to_string();
+        let refuse = |value: String, hint: &str| {
+            let allowed = "a UTF-8 text file of at most 1 MiB";
+            Box::new(Fault::of_file(&name, value, allowed, hint))
+        };
+        let bytes = read_bounded(path).map_err(|error| refuse(error.to_string(), hint(&error)))?;
+        if u64::try_from(bytes.len()).is_ok_and(|length| length > SIZE_MAX) {
+            return Err(refuse("larger than 1 MiB".to_owned(), "split the file"));
+        }
+        match String::from_utf8(bytes) {
+            Ok(text) => Ok(Self::new(name, text)),
+            Err(error) => {
+                let valid = error.utf8_error().valid_up_to();
+                let bytes = error.into_bytes();
+                let before = String::from_utf8_lossy(bytes.get(..valid).unwrap_or_default());
+                let place = Self::new(name.clone(), before.into_owned()).place(valid);
+                let mut fault = refuse("not UTF-8".to_owned(), "save the file as UTF-8");
+                fault.place = place;
+                Err(fault)
+            }
+        }
+    }
+
+    /// The name that faults give it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The whole text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Line and column of a byte. A byte past the end counts as the end.
+    pub fn place(&self, byte: usize) -> Place {
+        let byte = self.text.floor_char_boundary(byte);
+        let line = self.lines.partition_point(|start| *start <= byte);
+        let start = line.checked_sub(1).and_then(|index| self.lines.get(index));
+        let before = start.and_then(|start| self.text.get(*start..byte));
+        let column = before.map_or(0, |text| text.chars().count());
+        Place {
+            file: self.name.clone(),
+            line,
+            column: column.saturating_add(1),
+        }
+    }
+
+    /// The text of a span on one line, cut after 60 characters.
+    pub fn excerpt(&self, span: &Range<usize>) -> String {
+        shown(self.text.get(span.clone()).unwrap_or_default())
+    }
+}
+
+/// Makes a text fit for one line of a message.
+pub(crate) fn shown(text: &str) -> String {
+    let mut short: String = text.chars().take(SHOWN_MAX).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short
+        .chars()
+        .flat_map(|one| {
+            let escape = one.is_control().then(|| one.escape_default());
+            let plain = escape.is_none().then_some(one);
+            escape.into_iter().flatten().chain(plain)
+        })
+        .collect()
+}
+
+fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
+    // Looked at before opening: opening a pipe without a writer would wait for ever.
+    let meta = std::fs::metadata(path)?;
+    if meta.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if !meta.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    let bound = SIZE_MAX.saturating_add(1);
+    File::open(path)?.take(bound).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn hint(error: &io::Error) -> &'static str {
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "the standard library may add kinds of errors"
+    )]
+    match error.kind() {
+        io::ErrorKind::NotFound => "create the file or give another path",
+        io::ErrorKind::PermissionDenied => "let the agent's user read it",
+        io::ErrorKind::IsADirectory => "name a file in it",
+        _ => "give another path",
+    }
+}

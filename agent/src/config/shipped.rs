@@ -1,0 +1,71 @@
+//! The file that is shipped: the defaults with their descriptions.
+
+use super::Config;
+use super::schema::kind::Shown;
+use super::schema::settings::{Row, Settings as _};
+
+const HEAD: &str = "\
+# Tidegate. Every option has a default; this file holds just those.
+# Durations carry their unit: \"100ms\", \"2s\", \"1m\". A change takes effect on reload (SIGHUP) or,
+# for sockets and pages, on restart. `tidegate check FILE` says what is wrong with a file.
+";
+
+/// The text of `config/tidegate.toml`.
+pub fn text() -> String {
+    let mut text = HEAD.to_owned();
+    table(&mut text, "", &Config::default().rows(), "");
+    text
+}
+
+/// Writes the rows of a table: its options first, then the tables in it.
+fn table(text: &mut String, path: &str, rows: &[Row], comment: &str) {
+    for row in rows {
+        let (mark, value) = match &row.shown {
+            Shown::Value(value) => (comment, value),
+            Shown::Unset(example) => ("# ", example),
+            Shown::Table(_) | Shown::Tables(_) => continue,
+        };
+        docs(text, row);
+        push(text, &[mark, row.key, " = ", value]);
+    }
+    for row in rows {
+        let path = if path.is_empty() {
+            row.key.to_owned()
+        } else {
+            format!("{path}.{}", row.key)
+        };
+        match &row.shown {
+            Shown::Value(_) | Shown::Unset(_) => {}
+            Shown::Table(rows) => {
+                docs(text, row);
+                push(text, &[comment, "[", &path, "]"]);
+                // In a table that is an example, what its tables hold stands further up.
+                if comment.is_empty() {
+                    table(text, &path, rows, comment);
+                }
+            }
+            Shown::Tables(rows) => {
+                docs(text, row);
+                push(text, &["# [[", &path, "]]"]);
+                table(text, &path, rows, "# ");
+            }
+        }
+    }
+}
+
+fn docs(text: &mut String, row: &Row) {
+    text.push('\n');
+    for line in row.docs {
+        push(text, &["#", line]);
+    }
+    if matches!(row.shown, Shown::Value(_) | Shown::Unset(_)) {
+        push(text, &["# Allowed: ", &row.allowed, "."]);
+    }
+}
+
+fn push(text: &mut String, parts: &[&str]) {
+    for part in parts {
+        text.push_str(part);
+    }
+    text.push('\n');
+}

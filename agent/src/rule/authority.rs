@@ -1,0 +1,68 @@
+//! Authority rules: which origins may call.
+
+use tidegate_abi::decision::Mode;
+
+use super::{Body, Options};
+use crate::config::schema::kind::{List, Maybe, Name, OneOf, Required, words};
+use crate::config::schema::settings::{Section, settings};
+
+words! {
+    /// What a list of origins means. An empty origin always passes.
+    pub enum Listing {
+        /// Only these may call.
+        Allow = "allow",
+        /// All but these may call.
+        Deny = "deny",
+    }
+}
+
+/// Which origins may call a resource.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Authority {
+    /// Name of the resource.
+    pub resource: String,
+    /// What the list means.
+    pub listing: Listing,
+    /// Origins, compared as they are. At least one.
+    pub origins: Vec<String>,
+}
+
+settings! {
+    /// Which origins may call a resource.
+    pub struct AuthorityOptions {
+        /// Name in refusals, metrics and events. Not set: file and place.
+        id: Option<String> = None, Maybe(Name, "\"orders-callers\"");
+        /// enforce refuses; observe counts what it would have refused; off does nothing.
+        mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
+        /// Name of the resource.
+        resource: String = String::new(), Required(Name, "\"order-admin\"");
+        /// Whether the origins are the only ones that may call, or the ones that may not.
+        strategy: Listing = Listing::Allow, OneOf::<Listing>::ANY;
+        /// The origins. A request without origin always passes.
+        origins: Vec<String> = Vec::new(), List(Name);
+    }
+}
+
+impl Options for AuthorityOptions {
+    fn id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+    fn mode(&self) -> Mode {
+        self.mode
+    }
+    fn body(&self, section: &mut Section<'_, '_>) -> Option<Body> {
+        if self.origins.is_empty() {
+            section.refuse(
+                &["origins"],
+                "a list of at least one origin",
+                "name the callers",
+            );
+            return None;
+        }
+        Some(Body::Authority(Authority {
+            resource: self.resource.clone(),
+            listing: self.strategy,
+            origins: self.origins.clone(),
+        }))
+    }
+}

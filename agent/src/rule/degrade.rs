@@ -1,0 +1,160 @@
+//! Degrade rules: circuit breakers.
+
+use std::time::Duration;
+
+use tidegate_abi::decision::Mode;
+
+use super::amount::{Amount, Count};
+use super::{Body, Options};
+use crate::config::schema::kind::{Maybe, Name, OneOf, Required, Span, Whole, words};
+use crate::config::schema::settings::{Section, settings};
+
+/// A circuit breaker.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Degrade {
+    /// The resources it is for. Each has its own breaker.
+    pub resource: Guarded,
+    /// What makes it trip.
+    pub trip: Trip,
+    /// Completed requests in the interval below which it does not trip; at least 1.
+    pub min_requests: u32,
+    /// Length of its interval; statistics begin anew with each.
+    pub stat_interval: Duration,
+    /// How long it refuses before a probe.
+    pub recovery_timeout: Duration,
+    /// How long a probe may take before the breaker opens again.
+    pub probe_lease: Duration,
+}
+
+/// The resources a breaker is for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Guarded {
+    /// The one of this name.
+    Name(String),
+    /// Every one that has no degrade rule of its own (`*`).
+    Unguarded,
+}
+
+/// What makes a breaker trip.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Trip {
+    /// Too large a share of slow requests.
+    SlowRatio {
+        /// A request that takes longer is slow.
+        max_rt: Duration,
+        /// The share.
+        threshold: Amount,
+    },
+    /// Too large a share of failed requests.
+    ErrorRatio {
+        /// The share.
+        threshold: Amount,
+    },
+    /// Too many failed requests.
+    ErrorCount {
+        /// The number.
+        threshold: Amount,
+    },
+}
+
+impl Degrade {
+    pub(super) fn clear_limits(&mut self) {
+        match &mut self.trip {
+            Trip::SlowRatio { max_rt, threshold } => {
+                *max_rt = Duration::ZERO;
+                *threshold = Amount::ZERO;
+            }
+            Trip::ErrorRatio { threshold } | Trip::ErrorCount { threshold } => {
+                *threshold = Amount::ZERO;
+            }
+        }
+    }
+}
+
+words! {
+    /// What makes a breaker trip.
+    pub enum TripWord {
+        /// A share of slow requests.
+        SlowRatio = "slow_ratio",
+        /// A share of failed requests.
+        ErrorRatio = "error_ratio",
+        /// A number of failed requests.
+        ErrorCount = "error_count",
+    }
+}
+
+/// Longest time of a breaker.
+const DAY_MS: u64 = 86_400_000;
+
+settings! {
+    /// A circuit breaker.
+    pub struct DegradeOptions {
+        /// Name in refusals, metrics and events. Not set: file and place.
+        id: Option<String> = None, Maybe(Name, "\"payment-breaker\"");
+        /// enforce refuses; observe counts what it would have refused; off does nothing.
+        mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
+        /// Name of the resource; * is every one that has no degrade rule of its own.
+        resource: String = String::new(), Required(Name, "\"payment\"");
+        /// What makes it trip.
+        grade: TripWord = TripWord::SlowRatio, Required(OneOf::<TripWord>::ANY, "\"error_ratio\"");
+        /// It trips over this share (`slow_ratio`, `error_ratio`) or number (`error_count`). A
+        /// share of 1 trips when it is reached.
+        threshold: Amount = Amount::ONE, Required(Count, "0.5");
+        /// A request that takes longer is slow (`slow_ratio`).
+        max_rt: Option<Duration> = None, Maybe(Span::ms(0, DAY_MS), "\"200ms\"");
+        /// Completed requests in the interval below which it does not trip.
+        min_requests: u32 = 5, Whole { min: 1, max: u32::MAX };
+        /// Length of the interval; statistics begin anew with each.
+        stat_interval: Duration = Duration::from_secs(1), Span::ms(1, DAY_MS);
+        /// How long it refuses before it lets a probe through.
+        recovery_timeout: Duration = Duration::ZERO, Required(Span::ms(1, DAY_MS), "\"5s\"");
+        /// How long a probe may take. Not set: the recovery timeout, at least a second.
+        probe_lease: Option<Duration> = None, Maybe(Span::ms(1, DAY_MS), "\"5s\"");
+    }
+}
+
+impl Options for DegradeOptions {
+    fn id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+    fn mode(&self) -> Mode {
+        self.mode
+    }
+    fn body(&self, section: &mut Section<'_, '_>) -> Option<Body> {
+        Some(Body::Degrade(Degrade {
+            resource: match self.resource.as_str() {
+                "*" => Guarded::Unguarded,
+                name => Guarded::Name(name.to_owned()),
+            },
+            trip: self.trip(section)?,
+            min_requests: self.min_requests,
+            stat_interval: self.stat_interval,
+            recovery_timeout: self.recovery_timeout,
+            probe_lease: self
+                .probe_lease
+                .unwrap_or_else(|| self.recovery_timeout.max(Duration::from_secs(1))),
+        }))
+    }
+}
+
+impl DegradeOptions {
+    fn trip(&self, section: &mut Section<'_, '_>) -> Option<Trip> {
+        let threshold = self.threshold;
+        let is_share = threshold.get() <= Amount::ONE.get();
+        if self.grade != TripWord::ErrorCount && !is_share {
+            let hint = "this grade compares shares of the requests";
+            section.refuse(&["threshold", "grade"], "a number from 0 to 1", hint);
+            return None;
+        }
+        match (self.grade, self.max_rt) {
+            (TripWord::ErrorRatio, _) => Some(Trip::ErrorRatio { threshold }),
+            (TripWord::ErrorCount, _) => Some(Trip::ErrorCount { threshold }),
+            (TripWord::SlowRatio, Some(max_rt)) => Some(Trip::SlowRatio { max_rt, threshold }),
+            (TripWord::SlowRatio, None) => {
+                let hint = "grade slow_ratio needs the time above which a request is slow";
+                section.refuse(&["max_rt", "grade"], "a duration such as \"200ms\"", hint);
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! Flow rules: how much of a resource may run.
+
+use std::time::Duration;
+
+use tidegate_abi::decision::Mode;
+
+use super::amount::{Amount, Count};
+use super::cluster::Cluster;
+use super::resource::Resource;
+use super::{Body, Options};
+use crate::config::schema::kind::{Flag, Maybe, MaybeGroup, Name, OneOf, Required, Span, words};
+use crate::config::schema::settings::{Section, settings};
+
+/// How much of a resource may run.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Flow {
+    /// The resources it is for. Each has its own count.
+    pub resource: Resource,
+    /// Whose requests it looks at.
+    pub limit_origin: LimitOrigin,
+    /// Most passes in a window, or most requests in flight.
+    pub count: Amount,
+    /// What is counted.
+    pub grade: Grade,
+    /// Where it is counted.
+    pub strategy: Strategy,
+    /// The part that other hosts share.
+    pub cluster: Option<Cluster>,
+}
+
+/// Whose requests a flow rule looks at.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum LimitOrigin {
+    /// Everybody's, together.
+    Default,
+    /// Each origin's that no other rule of the resource names, apart.
+    Other,
+    /// This origin's.
+    Name(String),
+}
+
+/// What a flow rule counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Grade {
+    /// Requests in flight.
+    Concurrency,
+    /// Passes in a window.
+    Qps {
+        /// Length of the window.
+        window: Duration,
+        /// Whether the limit holds in every window of that length, not in the aligned ones alone.
+        strict: bool,
+        /// What happens to requests near and over the limit.
+        behavior: Behavior,
+    },
+}
+
+/// Where a flow rule counts.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Strategy {
+    /// On the resource itself, or its part of the origin.
+    Direct,
+    /// On another resource: the rule refuses while that one is over the limit. Not exact.
+    Relate(String),
+    /// On the part of the resource that runs in this context.
+    Chain(String),
+}
+
+/// What happens to requests near and over a QPS limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Behavior {
+    /// They are refused.
+    Reject,
+    /// As reject; the limit rises from a third of the count while the resource is cold.
+    WarmUp {
+        /// Time of the rise.
+        period: Duration,
+    },
+    /// They wait for their slot.
+    Pace {
+        /// Longest wait; a longer one is a refusal.
+        max_queueing_time: Duration,
+    },
+    /// Both.
+    WarmUpPace {
+        /// Time of the rise.
+        period: Duration,
+        /// Longest wait; a longer one is a refusal.
+        max_queueing_time: Duration,
+    },
+}
+
+words! {
+    /// What a rule counts.
+    pub enum GradeWord {
+        /// Passes.
+        Qps = "qps",
+        /// Requests in flight.
+        Concurrency = "concurrency",
+    }
+}
+
+words! {
+    /// Where a rule counts.
+    pub enum StrategyWord {
+        /// On the resource.
+        Direct = "direct",
+        /// On another resource.
+        Relate = "relate",
+        /// In one context.
+        Chain = "chain",
+    }
+}
+
+words! {
+    /// What happens near and over the limit.
+    pub enum BehaviorWord {
+        /// Refuse.
+        Reject = "reject",
+        /// Refuse, from a lower limit while cold.
+        WarmUp = "warm_up",
+        /// Wait.
+        Pace = "pace",
+        /// Wait, at a lower rate while cold.
+        WarmUpPace = "warm_up_pace",
+    }
+}
+
+/// The window of Sentinel's rules.
+const SECOND: Duration = Duration::from_secs(1);
+
+settings! {
+    /// How much of a resource may run.
+    pub struct FlowOptions {
+        /// Name in refusals, metrics and events. Not set: file and place.
+        id: Option<String> = None, Maybe(Name, "\"orders-qps\"");
+        /// enforce refuses; observe counts what it would have refused; off does nothing.
+        mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
+        /// Name of the resource.
+        resource: String = String::new(), Required(Name, "\"order-create\"");
+        /// Whether `resource` is a regular expression for the whole name.
+        regex: bool = false, Flag;
+        /// Whose requests count: default (all together), other (each origin that no other rule of
+        /// the resource names) or the name of an origin.
+        limit_origin: String = "default".to_owned(), Name;
+        /// What is counted: passes in a window, or requests in flight.
+        grade: GradeWord = GradeWord::Qps, OneOf::<GradeWord>::ANY;
+        /// The limit. Fractions count: 0.5 is one in two windows where requests are paced.
+        count: Amount = Amount::ZERO, Required(Count, "1000");
+        /// Length of the window of a qps rule.
+        window: Duration = SECOND, Span::ms(100, 86_400_000);
+        /// Whether the limit holds in every window of that length, not in the aligned ones alone.
+        strict: bool = false, Flag;
+        /// Where it is counted: the resource itself, another resource, or one context.
+        strategy: StrategyWord = StrategyWord::Direct, OneOf::<StrategyWord>::ANY;
+        /// The other resource (relate) or the context (chain).
+        reference: Option<String> = None, Maybe(Name, "\"order-query\"");
+        /// What happens to requests near and over the limit of a qps rule.
+        behavior: BehaviorWord = BehaviorWord::Reject, OneOf::<BehaviorWord>::ANY;
+        /// Time in which a cold resource comes to its full count.
+        warm_up_period: Duration = Duration::from_secs(10), Span::ms(1_000, 86_400_000);
+        /// Longest wait of a paced request.
+        max_queueing_time: Duration = Duration::from_millis(500), Span::ms(1, 3_600_000);
+        /// The part that other hosts share.
+        cluster: Option<Cluster> = None, MaybeGroup::<Cluster>::OF;
+    }
+}
+
+impl Options for FlowOptions {
+    fn id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+    fn mode(&self) -> Mode {
+        self.mode
+    }
+    fn body(&self, section: &mut Section<'_, '_>) -> Option<Body> {
+        self.check_pattern(section);
+        self.check_window(section);
+        let resource = Resource::prove(&self.resource, self.regex, section);
+        let behavior = self.behavior(section);
+        let strategy = self.strategy(section);
+        Some(Body::Flow(Flow {
+            resource: resource?,
+            limit_origin: match self.limit_origin.as_str() {
+                "default" => LimitOrigin::Default,
+                "other" => LimitOrigin::Other,
+                name => LimitOrigin::Name(name.to_owned()),
+            },
+            count: self.count,
+            grade: match self.grade {
+                GradeWord::Concurrency => Grade::Concurrency,
+                GradeWord::Qps => Grade::Qps {
+                    window: self.window,
+                    strict: self.strict,
+                    behavior: behavior?,
+                },
+            },
+            strategy: strategy?,
+            cluster: self.cluster.clone(),
+        }))
+    }
+}
+
+impl FlowOptions {
+    fn check_pattern(&self, section: &mut Section<'_, '_>) {
+        if !self.regex {
+            return;
+        }
+        if self.behavior != BehaviorWord::Reject && self.grade == GradeWord::Qps {
+            section.refuse(
+                &["behavior", "regex"],
+                "reject",
+                "a regex rule can only reject",
+            );
+        }
+        if self.cluster.is_some() {
+            section.refuse(
+                &["cluster", "regex"],
+                "no cluster part",
+                "a regex rule has none",
+            );
+        }
+    }
+
+    fn check_window(&self, section: &mut Section<'_, '_>) {
+        let reject = self.grade == GradeWord::Qps && self.behavior == BehaviorWord::Reject;
+        let hint = "only a qps rule that rejects has windows";
+        if self.strict && !reject {
+            section.refuse(&["strict", "behavior", "grade"], "false", hint);
+        }
+        if self.window != SECOND && !reject {
+            section.refuse(&["window", "behavior", "grade"], "\"1s\"", hint);
+        }
+    }
+
+    fn behavior(&self, section: &mut Section<'_, '_>) -> Option<Behavior> {
+        let (period, max_queueing_time) = (self.warm_up_period, self.max_queueing_time);
+        let behavior = match self.behavior {
+            BehaviorWord::Reject => return Some(Behavior::Reject),
+            // The behavior of a concurrency rule is not looked at, so its times may be anything.
+            _ if self.grade == GradeWord::Concurrency => return Some(Behavior::Reject),
+            BehaviorWord::WarmUp => Behavior::WarmUp { period },
+            BehaviorWord::Pace => Behavior::Pace { max_queueing_time },
+            BehaviorWord::WarmUpPace => Behavior::WarmUpPace {
+                period,
+                max_queueing_time,
+            },
+        };
+        let warms = self.behavior != BehaviorWord::Pace;
+        let paces = self.behavior != BehaviorWord::WarmUp;
+        let mut sound = true;
+        if warms && period.is_zero() {
+            section.refuse(&["warm_up_period"], "more than 0", "this behavior warms up");
+            sound = false;
+        }
+        if paces && max_queueing_time.is_zero() {
+            section.refuse(
+                &["max_queueing_time"],
+                "more than 0",
+                "this behavior lets wait",
+            );
+            sound = false;
+        }
+        sound.then_some(behavior)
+    }
+
+    fn strategy(&self, section: &mut Section<'_, '_>) -> Option<Strategy> {
+        match (self.strategy, &self.reference) {
+            (StrategyWord::Direct, _) => Some(Strategy::Direct),
+            (StrategyWord::Relate, Some(resource)) => Some(Strategy::Relate(resource.clone())),
+            (StrategyWord::Chain, Some(context)) => Some(Strategy::Chain(context.clone())),
+            (StrategyWord::Relate | StrategyWord::Chain, None) => {
+                let hint = "this strategy needs the other resource (relate) or the context (chain)";
+                section.refuse(&["reference"], "a name", hint);
+                None
+            }
+        }
+    }
+}

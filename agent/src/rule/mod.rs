@@ -1,0 +1,140 @@
+//! Rules as the operator gives them, proven: what exists here has passed every check.
+//!
+//! One file per kind holds the table of its options and the checked form; a new kind begins with a
+//! file here. [`file`] reads our TOML, [`sentinel`] reads Sentinel's JSON, [`set`] puts the rules of
+//! several files together.
+#![expect(
+    clippy::module_name_repetitions,
+    reason = "said without the module everywhere: rule set, rule key, parameter grade"
+)]
+
+pub mod amount;
+pub mod authority;
+pub mod cluster;
+pub mod degrade;
+pub mod file;
+pub mod flow;
+pub mod param;
+pub mod resource;
+pub mod sentinel;
+pub mod set;
+pub mod system;
+
+use tidegate_abi::decision::{Mode, RefusalKind};
+
+use crate::config::schema::fault::Place;
+use crate::config::schema::kind::words;
+use crate::config::schema::settings::{Section, Settings};
+
+pub use amount::Amount;
+pub use authority::Authority;
+pub use cluster::Cluster;
+pub use degrade::Degrade;
+pub use flow::Flow;
+pub use param::Param;
+pub use resource::{Pattern, Resource};
+pub use set::{Fate, RuleSet};
+pub use system::System;
+
+words! {
+    /// Whose verdicts a rule set gives where Sentinel has a known defect.
+    pub enum Quirks {
+        /// The right ones.
+        None = "none",
+        /// Those of Sentinel 1.8.9.
+        Sentinel189 = "sentinel-1.8.9",
+    }
+}
+
+/// A rule and where it came from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rule {
+    /// Given in the file, else `FILE:flow[2]`. Unique among the rules of a kind.
+    pub id: String,
+    /// Whether it refuses, counts only, or does nothing.
+    pub mode: Mode,
+    /// What it says.
+    pub body: Body,
+    /// Where it stands.
+    pub place: Place,
+    /// Path of its table in the file, such as `flow[2]`.
+    pub path: String,
+}
+
+/// What a rule says, apart from its id and mode.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Body {
+    /// Who may call.
+    Authority(Authority),
+    /// Marks of a scope.
+    System(System),
+    /// A limit for each value of an argument.
+    Param(Param),
+    /// A limit on a resource.
+    Flow(Flow),
+    /// A circuit breaker.
+    Degrade(Degrade),
+}
+
+impl Body {
+    /// The kind, which is also that of its refusals.
+    pub const fn kind(&self) -> RefusalKind {
+        match self {
+            Self::Authority(_) => RefusalKind::Authority,
+            Self::System(_) => RefusalKind::System,
+            Self::Param(_) => RefusalKind::Param,
+            Self::Flow(_) => RefusalKind::Flow,
+            Self::Degrade(_) => RefusalKind::Degrade,
+        }
+    }
+
+    /// Which rule it is, whatever its limits are: a rule whose limits alone changed is the same.
+    #[must_use]
+    pub fn key(&self) -> RuleKey {
+        let mut body = self.clone();
+        match &mut body {
+            Self::Authority(_) => {}
+            Self::System(system) => system.clear_limits(),
+            Self::Param(param) => param.clear_limits(),
+            Self::Flow(flow) => flow.count = Amount::ZERO,
+            Self::Degrade(degrade) => degrade.clear_limits(),
+        }
+        RuleKey(body)
+    }
+}
+
+/// Which rule it is: its body without limits, compared by value.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RuleKey(Body);
+
+/// The options of a kind of rule, as a file gives them.
+pub trait Options: Settings {
+    /// The id, if one is given.
+    fn id(&self) -> Option<&str>;
+    /// What the rule does.
+    fn mode(&self) -> Mode;
+    /// Checks how the options go together. `None` and a fault in the section when they do not.
+    fn body(&self, section: &mut Section<'_, '_>) -> Option<Body>;
+
+    /// The whole rule.
+    fn rule(&self, section: &mut Section<'_, '_>) -> Option<Rule> {
+        let place = section.place();
+        let path = section.path().to_owned();
+        let id = self
+            .id()
+            .map_or_else(|| default_id(&place, &path), str::to_owned);
+        Some(Rule {
+            id,
+            mode: self.mode(),
+            body: self.body(section)?,
+            place,
+            path,
+        })
+    }
+}
+
+/// File name and path of the table: unique, and it says where to look.
+fn default_id(place: &Place, path: &str) -> String {
+    let file = place.file.rsplit('/').next().unwrap_or_default();
+    format!("{file}:{path}")
+}

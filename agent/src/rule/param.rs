@@ -1,0 +1,293 @@
+//! Hot-parameter rules: a limit for each value of an argument.
+
+use std::time::Duration;
+
+use tidegate_abi::decision::Mode;
+
+use super::cluster::Cluster;
+use super::flow::GradeWord;
+use super::resource::Resource;
+use super::{Body, Options};
+use crate::config::schema::Value;
+use crate::config::schema::kind::{
+    Flag, Groups, Maybe, MaybeGroup, Name, OneOf, Required, Scalar, Span, Whole, words,
+};
+use crate::config::schema::settings::{Section, settings};
+
+/// A limit for each value of an argument.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Param {
+    /// The resources it is for.
+    pub resource: Resource,
+    /// Which argument, from 0; negative counts from the end.
+    pub index: i32,
+    /// Most passes or requests in flight for each value.
+    pub count: u32,
+    /// What is counted.
+    pub grade: ParamGrade,
+    /// Values with a count of their own. They never lose their state.
+    pub items: Vec<Item>,
+    /// The part that other hosts share.
+    pub cluster: Option<Cluster>,
+}
+
+/// What a hot-parameter rule counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ParamGrade {
+    /// Requests in flight.
+    Concurrency,
+    /// Passes, out of a bucket that is filled once in a window.
+    Bucket {
+        /// Time in which the bucket is filled.
+        window: Duration,
+        /// Passes above the count that a full bucket holds.
+        burst: u32,
+        /// Whether the limit holds in every window of that length.
+        strict: bool,
+    },
+    /// Passes, evenly spaced.
+    Pace {
+        /// Time for `count` passes.
+        window: Duration,
+        /// Longest wait; a longer one is a refusal.
+        max_queueing_time: Duration,
+    },
+}
+
+/// A value with a count of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Item {
+    /// Type of the value; a request's argument matches only with the same type.
+    pub kind: ItemType,
+    /// The value.
+    pub value: ItemValue,
+    /// Its limit.
+    pub count: u32,
+}
+
+/// A value as it is compared.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum ItemValue {
+    /// Of the types text and char.
+    Text(String),
+    /// Of the types byte, short, int and long.
+    Integer(i64),
+    /// Of the types float and double: the bits of the double.
+    Float(u64),
+    /// Of the type boolean.
+    Flag(bool),
+}
+
+impl Param {
+    pub(super) fn clear_limits(&mut self) {
+        self.count = 0;
+        for item in &mut self.items {
+            item.count = 0;
+        }
+    }
+}
+
+words! {
+    /// Type of an argument.
+    pub enum ItemType {
+        /// Text.
+        Text = "text",
+        /// A whole number of 32 bits.
+        Int = "int",
+        /// A whole number of 64 bits.
+        Long = "long",
+        /// A number of 64 bits.
+        Double = "double",
+        /// A number of 32 bits.
+        Float = "float",
+        /// A whole number of 8 bits.
+        Byte = "byte",
+        /// A whole number of 16 bits.
+        Short = "short",
+        /// true or false.
+        Boolean = "boolean",
+        /// One character.
+        Char = "char",
+    }
+}
+
+impl ItemType {
+    /// Reads a value of this type; `None` if the text is none.
+    pub fn value(self, text: &str) -> Option<ItemValue> {
+        let float = |number: f64| ItemValue::Float((number + 0.0).to_bits());
+        match self {
+            Self::Text => Some(ItemValue::Text(text.to_owned())),
+            Self::Char => (text.chars().count() == 1).then(|| ItemValue::Text(text.to_owned())),
+            Self::Byte => text
+                .parse::<i8>()
+                .ok()
+                .map(|one| ItemValue::Integer(one.into())),
+            Self::Short => text
+                .parse::<i16>()
+                .ok()
+                .map(|one| ItemValue::Integer(one.into())),
+            Self::Int => text
+                .parse::<i32>()
+                .ok()
+                .map(|one| ItemValue::Integer(one.into())),
+            Self::Long => text.parse().ok().map(ItemValue::Integer),
+            Self::Float => text.parse::<f32>().ok().map(|one| float(one.into())),
+            Self::Double => text.parse().ok().map(float),
+            Self::Boolean => text.parse().ok().map(ItemValue::Flag),
+        }
+    }
+}
+
+/// A value of any type: its text and the type it has by itself.
+#[derive(Debug, Clone, Copy)]
+pub struct AnyValue;
+
+impl Scalar for AnyValue {
+    type Output = (String, ItemType);
+    fn allowed(&self) -> String {
+        "a text, a number, true or false".to_owned()
+    }
+    fn parse(&self, value: &Value) -> Result<(String, ItemType), String> {
+        match value {
+            Value::Text(text) => Ok((text.clone(), ItemType::Text)),
+            Value::Integer(number) => Ok((number.to_string(), ItemType::Long)),
+            Value::Number(number) if number.is_finite() => {
+                Ok((number.to_string(), ItemType::Double))
+            }
+            Value::Flag(flag) => Ok((flag.to_string(), ItemType::Boolean)),
+            Value::Number(_) | Value::List(_) | Value::Table(_) | Value::Null | Value::Other(_) => {
+                Err(String::new())
+            }
+        }
+    }
+    fn written(&self, value: &(String, ItemType)) -> String {
+        Name.written(&value.0)
+    }
+}
+
+words! {
+    /// What happens to requests over the limit of a value.
+    pub enum ParamBehavior {
+        /// They are refused.
+        Reject = "reject",
+        /// They wait for their slot.
+        Pace = "pace",
+    }
+}
+
+settings! {
+    /// A value with a count of its own.
+    pub struct ItemOptions {
+        /// The value.
+        value: (String, ItemType) = ("vip".to_owned(), ItemType::Text), Required(AnyValue, "\"vip\"");
+        /// Its type. Not set: text, long, double or boolean, as the value is written.
+        kind as "type": Option<ItemType> = None, Maybe(OneOf::<ItemType>::ANY, "\"int\"");
+        /// Its limit.
+        count: u32 = 0, Required(Whole { min: 0, max: u32::MAX }, "20");
+    }
+    check check_item;
+}
+
+fn check_item(item: &ItemOptions, section: &mut Section<'_, '_>) {
+    if item.proven().is_none() {
+        section.refuse(
+            &["value", "type"],
+            "a value of this type",
+            "the limit could never match",
+        );
+    }
+}
+
+impl ItemOptions {
+    fn proven(&self) -> Option<Item> {
+        let (text, natural) = &self.value;
+        let kind = self.kind.unwrap_or(*natural);
+        let value = kind.value(text)?;
+        let count = self.count;
+        Some(Item { kind, value, count })
+    }
+}
+
+settings! {
+    /// A limit for each value of an argument.
+    pub struct ParamOptions {
+        /// Name in refusals, metrics and events. Not set: file and place.
+        id: Option<String> = None, Maybe(Name, "\"orders-by-user\"");
+        /// enforce refuses; observe counts what it would have refused; off does nothing.
+        mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
+        /// Name of the resource.
+        resource: String = String::new(), Required(Name, "\"order-query\"");
+        /// Whether `resource` is a regular expression for the whole name.
+        regex: bool = false, Flag;
+        /// Which argument, from 0; negative counts from the end. Requests without it pass.
+        index: i32 = 0, Required(Whole { min: -255, max: 255 }, "0");
+        /// What is counted: passes in a window, or requests in flight.
+        grade: GradeWord = GradeWord::Qps, OneOf::<GradeWord>::ANY;
+        /// The limit of each value.
+        count: u32 = 0, Required(Whole { min: 0, max: u32::MAX }, "20");
+        /// Time that the count is for.
+        window: Duration = Duration::from_secs(1), Span::ms(100, 86_400_000);
+        /// Passes above the count that an unused value may take at once.
+        burst: u32 = 0, Whole { min: 0, max: u32::MAX };
+        /// Whether the limit holds in every window of that length, not on refill alone.
+        strict: bool = false, Flag;
+        /// What happens to requests over the limit of a value.
+        behavior: ParamBehavior = ParamBehavior::Reject, OneOf::<ParamBehavior>::ANY;
+        /// Longest wait of a paced request.
+        max_queueing_time: Duration = Duration::ZERO, Span::ms(0, 3_600_000);
+        /// Values with a count of their own.
+        items: Vec<ItemOptions> = Vec::new(), Groups { template: ItemOptions::default() };
+        /// The part that other hosts share.
+        cluster: Option<Cluster> = None, MaybeGroup::<Cluster>::OF;
+    }
+}
+
+impl Options for ParamOptions {
+    fn id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+    fn mode(&self) -> Mode {
+        self.mode
+    }
+    fn body(&self, section: &mut Section<'_, '_>) -> Option<Body> {
+        if self.cluster.is_some() && self.grade == GradeWord::Concurrency {
+            section.refuse(
+                &["grade", "cluster"],
+                "qps",
+                "only passes can be shared by hosts",
+            );
+        }
+        if self.cluster.is_some() && self.regex {
+            section.refuse(
+                &["cluster", "regex"],
+                "no cluster part",
+                "a regex rule has none",
+            );
+        }
+        Some(Body::Param(Param {
+            resource: Resource::prove(&self.resource, self.regex, section)?,
+            index: self.index,
+            count: self.count,
+            grade: self.grade(),
+            items: self.items.iter().filter_map(ItemOptions::proven).collect(),
+            cluster: self.cluster.clone(),
+        }))
+    }
+}
+
+impl ParamOptions {
+    fn grade(&self) -> ParamGrade {
+        match (self.grade, self.behavior) {
+            (GradeWord::Concurrency, _) => ParamGrade::Concurrency,
+            (GradeWord::Qps, ParamBehavior::Reject) => ParamGrade::Bucket {
+                window: self.window,
+                burst: self.burst,
+                strict: self.strict,
+            },
+            (GradeWord::Qps, ParamBehavior::Pace) => ParamGrade::Pace {
+                window: self.window,
+                max_queueing_time: self.max_queueing_time,
+            },
+        }
+    }
+}

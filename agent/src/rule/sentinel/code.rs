@@ -1,0 +1,76 @@
+//! Values as Sentinel writes them: numbers for words, numbers for ids, negative for unset.
+
+use std::time::Duration;
+
+use crate::config::schema::Value;
+use crate::config::schema::kind::{Scalar, Whole, Word};
+
+/// A number for a word.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Code<W: 'static> {
+    /// Each number and its word.
+    pub(super) codes: &'static [(i64, W)],
+    /// What any other number stands for, if it is allowed.
+    pub(super) other: Option<W>,
+}
+
+impl<W: Word + PartialEq> Scalar for Code<W> {
+    type Output = W;
+    fn allowed(&self) -> String {
+        let one = |(code, word): &(i64, W)| format!("{code} ({})", word.word());
+        let all: Vec<String> = self.codes.iter().map(one).collect();
+        all.join(" | ")
+    }
+    fn parse(&self, value: &Value) -> Result<W, String> {
+        let number = value.integer().ok_or("write a number")?;
+        let found = self.codes.iter().find(|(code, _)| *code == number);
+        let found = found.map(|(_, word)| *word).or(self.other);
+        found.ok_or_else(String::new)
+    }
+    fn written(&self, value: &W) -> String {
+        let found = self.codes.iter().find(|(_, word)| word == value);
+        found.map(|(code, _)| code.to_string()).unwrap_or_default()
+    }
+}
+
+/// An id: a number or a text. 0 is what Sentinel's dashboard writes for none.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Id;
+
+impl Scalar for Id {
+    type Output = String;
+    fn allowed(&self) -> String {
+        "a whole number or a text".to_owned()
+    }
+    fn parse(&self, value: &Value) -> Result<String, String> {
+        match (value.text(), value.integer()) {
+            (Some(text), _) => Ok(text.to_owned()),
+            (None, Some(0)) => Ok(String::new()),
+            (None, Some(number)) => Ok(number.to_string()),
+            (None, None) => Err(String::new()),
+        }
+    }
+    fn written(&self, value: &String) -> String {
+        value.clone()
+    }
+}
+
+/// A number of 64 bits up to a maximum; what a negative one means depends on the field.
+pub(super) const fn up_to(max: i64) -> Whole<i64> {
+    Whole { min: i64::MIN, max }
+}
+
+/// Seconds of a field; a negative one is none.
+pub(super) fn seconds(field: i64) -> Duration {
+    Duration::from_secs(u64::try_from(field).unwrap_or_default())
+}
+
+/// Milliseconds of a field; a negative one is none.
+pub(super) fn millis(field: i64) -> Duration {
+    Duration::from_millis(u64::try_from(field).unwrap_or_default())
+}
+
+/// The id of a field.
+pub(super) fn id(field: Option<&String>) -> Option<String> {
+    field.filter(|id| !id.is_empty()).cloned()
+}

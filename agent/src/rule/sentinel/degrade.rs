@@ -1,0 +1,72 @@
+//! Degrade rules in Sentinel's form.
+
+use std::time::Duration;
+
+use tidegate_abi::decision::Mode;
+
+use super::Foreign;
+use super::code::{Code, Id, id, millis, seconds};
+use crate::config::schema::kind::{AnyText, Maybe, Name, OneOf, Required, Whole};
+use crate::config::schema::settings::{Section, settings};
+use crate::rule::Amount;
+use crate::rule::amount::{Count, Share};
+use crate::rule::degrade::{DegradeOptions, TripWord};
+
+const GRADES: Code<TripWord> = Code {
+    codes: &[
+        (0, TripWord::SlowRatio),
+        (1, TripWord::ErrorRatio),
+        (2, TripWord::ErrorCount),
+    ],
+    other: None,
+};
+
+settings! {
+    /// The fields of a degrade rule.
+    pub(super) struct DegradeFields {
+        /// Only echoed.
+        id: Option<String> = None, Maybe(Id, "17");
+        /// Ours: enforce, observe or off.
+        mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
+        /// Name of the resource.
+        resource: String = String::new(), Required(Name, "\"payment\"");
+        /// Not used.
+        limit_app as "limitApp": String = String::new(), AnyText;
+        /// What makes it trip.
+        grade: TripWord = TripWord::SlowRatio, GRADES;
+        /// Longest normal time in ms, share or number, after the grade.
+        count: Amount = Amount::ZERO, Count;
+        /// Share of slow requests.
+        slow_ratio_threshold as "slowRatioThreshold": Amount = Amount::ONE, Share;
+        /// Seconds open.
+        time_window as "timeWindow": i64 = 0, Required(Whole { min: 1, max: 86_400 }, "5");
+        /// Completed requests below which it does not trip.
+        min_request_amount as "minRequestAmount": u32 = 5, Whole { min: 1, max: u32::MAX };
+        /// Length of its interval.
+        stat_interval_ms as "statIntervalMs": i64 = 1_000, Whole { min: 1, max: 86_400_000 };
+    }
+}
+
+impl Foreign for DegradeFields {
+    type Ours = DegradeOptions;
+    const NAMES: &'static [(&'static str, &'static str)] = &[("threshold", "count")];
+    fn ours(&self, _section: &mut Section<'_, '_>) -> DegradeOptions {
+        // Sentinel compares with the count rounded half up.
+        let max_rt_ms = (self.count.get() + 0.5).floor();
+        DegradeOptions {
+            id: id(self.id.as_ref()),
+            mode: self.mode,
+            resource: self.resource.clone(),
+            grade: self.grade,
+            threshold: match self.grade {
+                TripWord::SlowRatio => self.slow_ratio_threshold,
+                TripWord::ErrorRatio | TripWord::ErrorCount => self.count,
+            },
+            max_rt: Duration::try_from_secs_f64(max_rt_ms / 1_000.0).ok(),
+            min_requests: self.min_request_amount,
+            stat_interval: millis(self.stat_interval_ms),
+            recovery_timeout: seconds(self.time_window),
+            ..DegradeOptions::default()
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Flow rules in Sentinel's form.
+
+use tidegate_abi::decision::Mode;
+
+use super::Foreign;
+use super::cluster::ClusterFields;
+use super::code::{Code, Id, id, millis, seconds, up_to};
+use crate::config::schema::kind::{AnyText, Flag, Maybe, MaybeGroup, Name, OneOf, Required};
+use crate::config::schema::settings::{Section, settings};
+use crate::rule::Amount;
+use crate::rule::amount::Count;
+use crate::rule::flow::{BehaviorWord, FlowOptions, GradeWord, StrategyWord};
+
+pub(super) const GRADES: Code<GradeWord> = Code {
+    codes: &[(0, GradeWord::Concurrency), (1, GradeWord::Qps)],
+    other: None,
+};
+
+const STRATEGIES: Code<StrategyWord> = Code {
+    codes: &[
+        (0, StrategyWord::Direct),
+        (1, StrategyWord::Relate),
+        (2, StrategyWord::Chain),
+    ],
+    other: None,
+};
+
+const BEHAVIORS: Code<BehaviorWord> = Code {
+    codes: &[
+        (0, BehaviorWord::Reject),
+        (1, BehaviorWord::WarmUp),
+        (2, BehaviorWord::Pace),
+        (3, BehaviorWord::WarmUpPace),
+    ],
+    other: Some(BehaviorWord::Reject),
+};
+
+settings! {
+    /// The fields of a flow rule.
+    pub(super) struct FlowFields {
+        /// Only echoed.
+        id: Option<String> = None, Maybe(Id, "17");
+        /// Ours: enforce, observe or off.
+        mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
+        /// Name of the resource.
+        resource: String = String::new(), Required(Name, "\"order-create\"");
+        /// Whether it is a pattern.
+        regex: bool = false, Flag;
+        /// Origin selector.
+        limit_app as "limitApp": String = "default".to_owned(), AnyText;
+        /// What is counted.
+        grade: GradeWord = GradeWord::Qps, GRADES;
+        /// Threshold.
+        count: Amount = Amount::ZERO, Count;
+        /// Where it is counted.
+        strategy: StrategyWord = StrategyWord::Direct, STRATEGIES;
+        /// The other resource or the context.
+        ref_resource as "refResource": String = String::new(), AnyText;
+        /// What happens near and over the limit.
+        control_behavior as "controlBehavior": BehaviorWord = BehaviorWord::Reject, BEHAVIORS;
+        /// Seconds of the rise.
+        warm_up_period_sec as "warmUpPeriodSec": i64 = 10, up_to(86_400);
+        /// Longest wait.
+        max_queueing_time_ms as "maxQueueingTimeMs": i64 = 500, up_to(3_600_000);
+        /// Whether the cluster part counts.
+        cluster_mode as "clusterMode": bool = false, Flag;
+        /// The cluster part.
+        cluster_config as "clusterConfig": Option<ClusterFields> = None,
+            MaybeGroup::<ClusterFields>::OF;
+    }
+}
+
+impl Foreign for FlowFields {
+    type Ours = FlowOptions;
+    const NAMES: &'static [(&'static str, &'static str)] = &[
+        ("limit_origin", "limitApp"),
+        ("reference", "refResource"),
+        ("behavior", "controlBehavior"),
+        ("warm_up_period", "warmUpPeriodSec"),
+        ("max_queueing_time", "maxQueueingTimeMs"),
+        ("cluster", "clusterConfig"),
+    ];
+    fn ours(&self, section: &mut Section<'_, '_>) -> FlowOptions {
+        let blank = |text: &String| text.trim().is_empty();
+        FlowOptions {
+            id: id(self.id.as_ref()),
+            mode: self.mode,
+            resource: self.resource.clone(),
+            regex: self.regex,
+            limit_origin: Some(self.limit_app.clone())
+                .filter(|text| !blank(text))
+                .unwrap_or_else(|| "default".to_owned()),
+            grade: self.grade,
+            count: self.count,
+            strategy: self.strategy,
+            reference: Some(self.ref_resource.clone()).filter(|text| !blank(text)),
+            behavior: self.control_behavior,
+            warm_up_period: seconds(self.warm_up_period_sec),
+            max_queueing_time: millis(self.max_queueing_time_ms),
+            cluster: ClusterFields::ours(self.cluster_mode, self.cluster_config.as_ref(), section),
+            ..FlowOptions::default()
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Rule files in Sentinel's form: a JSON array, fields and defaults as in Sentinel 1.8.9.
+//!
+//! Each kind has a table of Sentinel's fields and turns it into our options; the checks are ours.
+//! Fields that Sentinel does not have are warnings.
+
+mod authority;
+mod cluster;
+mod code;
+mod degrade;
+mod flow;
+mod param;
+mod system;
+
+use tidegate_abi::decision::RefusalKind;
+
+use super::{Options, Rule};
+use crate::config::schema::fault::Sink;
+use crate::config::schema::settings::{Section, Settings};
+use crate::config::schema::{Member, Node, Value, json};
+
+/// Fields that Sentinel's dashboard stores with a rule.
+const DASHBOARD_FIELDS: [&str; 6] = ["app", "ip", "port", "gmtCreate", "gmtModified", "type"];
+
+/// The fields of a kind of rule in Sentinel's form.
+trait Foreign: Settings {
+    /// Our form.
+    type Ours: Options;
+    /// Pairs of our key and Sentinel's field.
+    const NAMES: &'static [(&'static str, &'static str)];
+    /// Turns it into our form.
+    fn ours(&self, section: &mut Section<'_, '_>) -> Self::Ours;
+}
+
+/// Reads the rules of the sink's file. `hint` is the kind that the file's name tells, if it does.
+pub fn read(sink: &mut Sink<'_>, hint: Option<RefusalKind>) -> Vec<Rule> {
+    let root = json::parse(sink);
+    let Value::List(items) = &root.value else {
+        let allowed = "a JSON array of rules";
+        sink.refuse(&root.span, "file", allowed, "write […] around the rules");
+        return Vec::new();
+    };
+    let rules = items.iter().enumerate().filter_map(|(index, item)| {
+        let path = format!("[{index}]");
+        if let Some(kind) = kind_of(item, hint) {
+            return rule(kind, item, &path, sink);
+        }
+        let allowed = "an object with the fields of one kind of rule";
+        sink.refuse(
+            &item.span,
+            path,
+            allowed,
+            "name the file after the kind of its rules",
+        );
+        None
+    });
+    rules.collect()
+}
+
+/// The kind that the name of a file tells, such as `order-flow-rules.json`.
+pub fn kind_of_name(name: &str) -> Option<RefusalKind> {
+    let name = name.to_ascii_lowercase();
+    // Sentinel calls hot-parameter rules "param flow rules".
+    let words = [
+        ("param", RefusalKind::Param),
+        ("authority", RefusalKind::Authority),
+        ("degrade", RefusalKind::Degrade),
+        ("system", RefusalKind::System),
+        ("flow", RefusalKind::Flow),
+    ];
+    words
+        .iter()
+        .find(|(word, _)| name.contains(word))
+        .map(|(_, kind)| *kind)
+}
+
+/// The kind of one rule: what its `type` says, else what its fields tell, else the file's name.
+fn kind_of(item: &Node, hint: Option<RefusalKind>) -> Option<RefusalKind> {
+    let Value::Table(members) = &item.value else {
+        return None;
+    };
+    let has = |names: &[&str]| {
+        let given = |member: &Member| member.node.value != Value::Null;
+        members
+            .iter()
+            .any(|member| names.contains(&member.key.as_str()) && given(member))
+    };
+    let named = members.iter().find(|member| member.key == "type");
+    let named = named.and_then(|member| RefusalKind::from_name(member.node.value.text()?));
+    let told = if has(&["paramIdx", "paramFlowItemList", "durationInSec"]) {
+        Some(RefusalKind::Param)
+    } else if has(&[
+        "timeWindow",
+        "slowRatioThreshold",
+        "minRequestAmount",
+        "statIntervalMs",
+    ]) {
+        Some(RefusalKind::Degrade)
+    } else if has(&[
+        "highestSystemLoad",
+        "highestCpuUsage",
+        "avgRt",
+        "maxThread",
+        "qps",
+    ]) {
+        Some(RefusalKind::System)
+    } else if has(&[
+        "controlBehavior",
+        "refResource",
+        "warmUpPeriodSec",
+        "maxQueueingTimeMs",
+    ]) {
+        Some(RefusalKind::Flow)
+    } else {
+        None
+    };
+    let last = if has(&["count", "grade"]) {
+        Some(RefusalKind::Flow)
+    } else {
+        has(&["limitApp"]).then_some(RefusalKind::Authority)
+    };
+    named.or(told).or(hint).or(last)
+}
+
+fn rule(kind: RefusalKind, item: &Node, path: &str, sink: &mut Sink<'_>) -> Option<Rule> {
+    match kind {
+        RefusalKind::Authority => foreign::<authority::AuthorityFields>(item, path, sink),
+        RefusalKind::System => foreign::<system::SystemFields>(item, path, sink),
+        RefusalKind::Param => foreign::<param::ParamFields>(item, path, sink),
+        RefusalKind::Flow => foreign::<flow::FlowFields>(item, path, sink),
+        RefusalKind::Degrade => foreign::<degrade::DegradeFields>(item, path, sink),
+    }
+}
+
+fn foreign<F: Foreign>(item: &Node, path: &str, sink: &mut Sink<'_>) -> Option<Rule> {
+    let mut section = Section::open(item, path, sink)?;
+    let fields = F::read(&mut section, &F::default());
+    section.ignore(&DASHBOARD_FIELDS);
+    section.close();
+    section.rename(F::NAMES);
+    fields.ours(&mut section).rule(&mut section)
+}

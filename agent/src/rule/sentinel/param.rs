@@ -1,0 +1,164 @@
+//! Hot-parameter rules in Sentinel's form.
+
+use tidegate_abi::decision::Mode;
+
+use super::Foreign;
+use super::cluster::ClusterFields;
+use super::code::{Code, Id, id, millis, seconds, up_to};
+use super::flow::GRADES;
+use crate::config::schema::fault::Sink;
+use crate::config::schema::kind::{
+    AnyText, Flag, Kind, Maybe, MaybeGroup, Name, OneOf, Required, Shown, Whole,
+};
+use crate::config::schema::settings::{Section, Settings as _, settings};
+use crate::config::schema::{Node, Value};
+use crate::rule::Amount;
+use crate::rule::amount::Count;
+use crate::rule::flow::GradeWord;
+use crate::rule::param::{AnyValue, ItemOptions, ItemType, ParamBehavior, ParamOptions};
+
+const BEHAVIORS: Code<ParamBehavior> = Code {
+    codes: &[(0, ParamBehavior::Reject), (2, ParamBehavior::Pace)],
+    other: Some(ParamBehavior::Reject),
+};
+
+settings! {
+    /// The fields of a hot-parameter rule.
+    pub(super) struct ParamFields {
+        /// Only echoed.
+        id: Option<String> = None, Maybe(Id, "17");
+        /// Ours: enforce, observe or off.
+        mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
+        /// Name of the resource.
+        resource: String = String::new(), Required(Name, "\"order-query\"");
+        /// Not used.
+        limit_app as "limitApp": String = String::new(), AnyText;
+        /// Whether it is a pattern.
+        regex: bool = false, Flag;
+        /// Which argument.
+        param_idx as "paramIdx": i32 = 0, Required(Whole { min: -255, max: 255 }, "0");
+        /// What is counted.
+        grade: GradeWord = GradeWord::Qps, GRADES;
+        /// Threshold, truncated.
+        count: Amount = Amount::ZERO, Count;
+        /// Seconds of the window.
+        duration_in_sec as "durationInSec": i64 = 1, Whole { min: 1, max: 86_400 };
+        /// Passes above the count.
+        burst_count as "burstCount": u32 = 0, Whole { min: 0, max: u32::MAX };
+        /// Reject or pace.
+        control_behavior as "controlBehavior": ParamBehavior = ParamBehavior::Reject, BEHAVIORS;
+        /// Longest wait.
+        max_queueing_time_ms as "maxQueueingTimeMs": i64 = 0, up_to(3_600_000);
+        /// Values with a threshold of their own.
+        items as "paramFlowItemList": Vec<ItemOptions> = Vec::new(), Items;
+        /// Whether the cluster part counts.
+        cluster_mode as "clusterMode": bool = false, Flag;
+        /// The cluster part.
+        cluster_config as "clusterConfig": Option<ClusterFields> = None,
+            MaybeGroup::<ClusterFields>::OF;
+    }
+}
+
+impl Foreign for ParamFields {
+    type Ours = ParamOptions;
+    const NAMES: &'static [(&'static str, &'static str)] =
+        &[("index", "paramIdx"), ("cluster", "clusterConfig")];
+    fn ours(&self, section: &mut Section<'_, '_>) -> ParamOptions {
+        ParamOptions {
+            id: id(self.id.as_ref()),
+            mode: self.mode,
+            resource: self.resource.clone(),
+            regex: self.regex,
+            index: self.param_idx,
+            grade: self.grade,
+            count: self.count.whole(),
+            window: seconds(self.duration_in_sec),
+            burst: self.burst_count,
+            behavior: self.control_behavior,
+            max_queueing_time: millis(self.max_queueing_time_ms),
+            items: self.items.clone(),
+            cluster: ClusterFields::ours(self.cluster_mode, self.cluster_config.as_ref(), section),
+            ..ParamOptions::default()
+        }
+    }
+}
+
+settings! {
+    /// The fields of a value with a threshold of its own.
+    pub(super) struct ItemFields {
+        /// The value.
+        object: (String, ItemType) = (String::new(), ItemType::Text), Required(AnyValue, "\"vip\"");
+        /// Its threshold.
+        count: u32 = 0, Whole { min: 0, max: u32::MAX };
+        /// Java's name of its type.
+        class_type as "classType": String = String::new(), AnyText;
+    }
+}
+
+impl ItemFields {
+    /// In our form; blank and unknown types are text.
+    fn ours(self) -> ItemOptions {
+        let kind = match self.class_type.as_str() {
+            "int" | "java.lang.Integer" => ItemType::Int,
+            "long" | "java.lang.Long" => ItemType::Long,
+            "double" | "java.lang.Double" => ItemType::Double,
+            "float" | "java.lang.Float" => ItemType::Float,
+            "byte" | "java.lang.Byte" => ItemType::Byte,
+            "short" | "java.lang.Short" => ItemType::Short,
+            "boolean" | "java.lang.Boolean" => ItemType::Boolean,
+            "char" | "java.lang.Character" => ItemType::Char,
+            _ => ItemType::Text,
+        };
+        ItemOptions {
+            value: self.object,
+            kind: Some(kind),
+            count: self.count,
+        }
+    }
+}
+
+/// The list of values; one that is not valid is left out with a warning.
+#[derive(Debug, Clone, Copy)]
+struct Items;
+
+impl Kind for Items {
+    type Output = Vec<ItemOptions>;
+    fn allowed(&self) -> String {
+        "an array of objects".to_owned()
+    }
+    fn read(
+        &self,
+        node: &Node,
+        _base: &Vec<ItemOptions>,
+        path: &str,
+        sink: &mut Sink<'_>,
+    ) -> Option<Vec<ItemOptions>> {
+        let Value::List(list) = &node.value else {
+            sink.refuse(&node.span, path, self.allowed(), "");
+            return None;
+        };
+        let mut items = Vec::with_capacity(list.len());
+        for (index, node) in list.iter().enumerate() {
+            let path = format!("{path}[{index}]");
+            let mut own = Sink::lenient(sink.source());
+            let item = read_item(node, &path, &mut own);
+            let (faults, warnings) = own.finish();
+            items.extend(item.filter(|_| faults.is_empty()));
+            for warning in faults.into_iter().chain(warnings) {
+                sink.push_warning(warning);
+            }
+        }
+        Some(items)
+    }
+    fn shown(&self, _value: &Vec<ItemOptions>) -> Shown {
+        Shown::Tables(ItemFields::default().rows())
+    }
+}
+
+fn read_item(node: &Node, path: &str, sink: &mut Sink<'_>) -> Option<ItemOptions> {
+    let item = ItemFields::take(node, &ItemFields::default(), path, sink)?.ours();
+    let mut section = Section::open(node, path, sink)?;
+    section.rename(&[("value", "object"), ("type", "classType")]);
+    item.check(&mut section);
+    Some(item)
+}

@@ -1,0 +1,231 @@
+//! The rules of a tenant as one set, and what changes from one set to the next.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
+
+use tidegate_abi::decision::RefusalKind;
+
+use super::flow::Strategy;
+use super::{Body, Quirks, Resource, Rule};
+use crate::config::schema::fault::Fault;
+
+/// All rules of a tenant.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RuleSet {
+    rules: Vec<Rule>,
+    warnings: Vec<Fault>,
+}
+
+/// What became of a rule of a new set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It says what the rule with this index of the old set says. All state stays.
+    Unchanged(usize),
+    /// It is the rule with this index of the old set with other limits. Windows stay.
+    Retuned(usize),
+    /// The old set has none like it.
+    New,
+}
+
+/// What changes from one set to the next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diff {
+    /// For each rule of the new set, in its order.
+    pub fates: Vec<Fate>,
+    /// Indices of the rules of the old set that have no successor.
+    pub gone: Vec<usize>,
+}
+
+impl Diff {
+    /// Whether nothing changed but ids and places.
+    pub fn is_empty(&self) -> bool {
+        let unchanged = |fate: &Fate| matches!(fate, Fate::Unchanged(_));
+        self.gone.is_empty() && self.fates.iter().all(unchanged)
+    }
+}
+
+impl RuleSet {
+    /// Puts rules together, in their order.
+    ///
+    /// Of equal rules the first stays, with a warning; with Sentinel's quirks equal breakers stay
+    /// apart. Of the authority rules of a resource the first stays, with a warning.
+    ///
+    /// # Errors
+    /// Rules of a kind with the same id; two rules that relate to each other's resource.
+    #[expect(
+        clippy::mutable_key_type,
+        reason = "a pattern is compared and hashed by its text"
+    )]
+    pub fn build(rules: Vec<Rule>, quirks: Quirks) -> Result<Self, Vec<Fault>> {
+        let mut faults = repeated_ids(&rules);
+        faults.extend(mutual_references(&rules));
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        let mut set = Self::default();
+        let mut seen: HashMap<Body, String> = HashMap::new();
+        let mut listed: HashMap<String, String> = HashMap::new();
+        for rule in rules {
+            let shadowed = match &rule.body {
+                Body::Authority(authority) => first(&mut listed, &authority.resource, &rule),
+                Body::Degrade(_) if quirks == Quirks::Sentinel189 => None,
+                Body::System(_) | Body::Param(_) | Body::Flow(_) | Body::Degrade(_) => {
+                    first(&mut seen, &rule.body, &rule)
+                }
+            };
+            match shadowed {
+                Some(by) => set.warnings.push(about(
+                    &rule,
+                    "",
+                    rule.id.clone(),
+                    "rules that differ; one authority rule for a resource",
+                    format!("left out: {by} stands for it"),
+                )),
+                None => set.rules.push(rule),
+            }
+        }
+        Ok(set)
+    }
+
+    /// The rules, in the order of the files.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// Odd, but taken.
+    pub fn warnings(&self) -> &[Fault] {
+        &self.warnings
+    }
+
+    /// Adds what was odd about the files.
+    #[must_use]
+    pub fn with_warnings(mut self, warnings: Vec<Fault>) -> Self {
+        self.warnings.splice(0..0, warnings);
+        self
+    }
+
+    /// What changes when this set takes the place of `old`.
+    pub fn diff(&self, old: &Self) -> Diff {
+        let mut pairing = Pairing {
+            new: &self.rules,
+            old: &old.rules,
+            open: vec![true; old.rules.len()],
+            fates: vec![Fate::New; self.rules.len()],
+        };
+        // Two rounds: a rule that says the same comes before one with other limits.
+        pairing.round(|rule| (rule.body.clone(), rule.mode), Fate::Unchanged);
+        pairing.round(|rule| rule.body.key(), Fate::Retuned);
+        let still_open = (0..).zip(&pairing.open).filter(|(_, open)| **open);
+        Diff {
+            gone: still_open.map(|(index, _)| index).collect(),
+            fates: pairing.fates,
+        }
+    }
+}
+
+/// Finds the old rule of each new one.
+struct Pairing<'r> {
+    new: &'r [Rule],
+    old: &'r [Rule],
+    /// Which old rules have no successor yet.
+    open: Vec<bool>,
+    fates: Vec<Fate>,
+}
+
+impl Pairing<'_> {
+    /// Pairs the rules that are left and have the same key, in their order.
+    fn round<K: Eq + Hash>(&mut self, key: impl Fn(&Rule) -> K, fate: impl Fn(usize) -> Fate) {
+        let mut waiting: HashMap<K, VecDeque<(usize, &mut bool)>> = HashMap::new();
+        for ((index, rule), open) in self.old.iter().enumerate().zip(&mut self.open) {
+            if *open {
+                waiting
+                    .entry(key(rule))
+                    .or_default()
+                    .push_back((index, open));
+            }
+        }
+        let unpaired = self.new.iter().zip(&mut self.fates);
+        for (rule, place) in unpaired.filter(|(_, place)| **place == Fate::New) {
+            let next = waiting.get_mut(&key(rule)).and_then(VecDeque::pop_front);
+            if let Some((index, open)) = next {
+                *open = false;
+                *place = fate(index);
+            }
+        }
+    }
+}
+
+/// Remembers the first rule with a key; names it when there was one before.
+fn first<K: Clone + Eq + Hash>(
+    seen: &mut HashMap<K, String>,
+    key: &K,
+    rule: &Rule,
+) -> Option<String> {
+    if let Some(by) = seen.get(key) {
+        return Some(by.clone());
+    }
+    seen.insert(key.clone(), rule.id.clone());
+    None
+}
+
+fn repeated_ids(rules: &[Rule]) -> Vec<Fault> {
+    let mut seen: HashMap<(RefusalKind, &str), &Rule> = HashMap::new();
+    let mut faults = Vec::new();
+    for rule in rules {
+        let key = (rule.body.kind(), rule.id.as_str());
+        if let Some(first) = seen.get(&key) {
+            let hint = format!("{} has it", first.place);
+            faults.push(about(
+                rule,
+                "id",
+                format!("\"{}\"", rule.id),
+                "an id that no other rule of the kind has",
+                hint,
+            ));
+        } else {
+            seen.insert(key, rule);
+        }
+    }
+    faults
+}
+
+/// Two resources that refuse while the other is busy starve each other.
+fn mutual_references(rules: &[Rule]) -> Vec<Fault> {
+    let edge = |rule: &Rule| {
+        let Body::Flow(flow) = &rule.body else {
+            return None;
+        };
+        let (Resource::Name(from), Strategy::Relate(to)) = (&flow.resource, &flow.strategy) else {
+            return None;
+        };
+        (from != to).then(|| (from.clone(), to.clone()))
+    };
+    let edges: HashMap<(String, String), &Rule> = rules
+        .iter()
+        .rev()
+        .filter_map(|rule| Some((edge(rule)?, rule)))
+        .collect();
+    let both = rules.iter().filter_map(|rule| {
+        let (from, to) = edge(rule)?;
+        let other = edges.get(&(to.clone(), from.clone()))?;
+        let hint = format!("the rule at {} refers back to \"{from}\"", other.place);
+        Some(about(
+            rule,
+            "reference",
+            format!("\"{to}\""),
+            "a resource without a rule that relates to this one",
+            hint,
+        ))
+    });
+    both.collect()
+}
+
+/// A fault or warning about a whole rule.
+fn about(rule: &Rule, key: &str, value: String, allowed: &str, hint: String) -> Fault {
+    let option = if key.is_empty() {
+        rule.path.clone()
+    } else {
+        format!("{}.{key}", rule.path)
+    };
+    Fault::at(rule.place.clone(), option, value, allowed, hint)
+}

@@ -1,0 +1,91 @@
+//! System rules: marks for all inbound work of a host.
+
+use std::time::Duration;
+
+use tidegate_abi::decision::Mode;
+
+use super::amount::{Amount, Count, Share};
+use super::{Body, Options};
+use crate::config::schema::kind::{Maybe, Name, OneOf, Span, Whole};
+use crate::config::schema::settings::{Section, settings};
+
+/// Marks for all inbound work. Of several rules the least mark of each is in force.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct System {
+    /// One-minute load average.
+    pub load: Option<Amount>,
+    /// Share of the CPUs in use.
+    pub cpu: Option<Amount>,
+    /// Average response time.
+    pub avg_rt: Option<Duration>,
+    /// Requests in flight.
+    pub concurrency: Option<u32>,
+    /// Passes a second.
+    pub qps: Option<Amount>,
+}
+
+impl System {
+    /// Keeps which marks are set, not where they are.
+    pub(super) fn clear_limits(&mut self) {
+        self.load = self.load.map(|_| Amount::ZERO);
+        self.cpu = self.cpu.map(|_| Amount::ZERO);
+        self.avg_rt = self.avg_rt.map(|_| Duration::ZERO);
+        self.concurrency = self.concurrency.map(|_| 0);
+        self.qps = self.qps.map(|_| Amount::ZERO);
+    }
+
+    /// Whether it sets no mark at all.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+settings! {
+    /// Marks for all inbound work.
+    pub struct SystemOptions {
+        /// Name in refusals, metrics and events. Not set: file and place.
+        id: Option<String> = None, Maybe(Name, "\"host\"");
+        /// enforce refuses; observe counts what it would have refused; off does nothing.
+        mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
+        /// Refuses while the one-minute load average is over this and requests queue.
+        load: Option<Amount> = None, Maybe(Count, "8.0");
+        /// Refuses while more than this share of the CPUs is in use.
+        cpu: Option<Amount> = None, Maybe(Share, "0.9");
+        /// Refuses while requests take longer than this on average.
+        avg_rt: Option<Duration> = None, Maybe(Span::ms(0, 3_600_000), "\"200ms\"");
+        /// Most inbound requests in flight.
+        concurrency: Option<u32> = None, Maybe(Whole { min: 0, max: u32::MAX }, "400");
+        /// Most inbound passes a second.
+        qps: Option<Amount> = None, Maybe(Count, "5000.0");
+    }
+    check check_marks;
+}
+
+impl Options for SystemOptions {
+    fn id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+    fn mode(&self) -> Mode {
+        self.mode
+    }
+    fn body(&self, _section: &mut Section<'_, '_>) -> Option<Body> {
+        Some(Body::System(System {
+            load: self.load,
+            cpu: self.cpu,
+            avg_rt: self.avg_rt,
+            concurrency: self.concurrency,
+            qps: self.qps,
+        }))
+    }
+}
+
+fn check_marks(_options: &SystemOptions, section: &mut Section<'_, '_>) {
+    let keys = ["load", "cpu", "avg_rt", "concurrency", "qps"];
+    if !keys.iter().any(|key| section.has(key)) {
+        section.refuse(
+            &keys,
+            "at least one mark",
+            "a rule without a mark does nothing",
+        );
+    }
+}

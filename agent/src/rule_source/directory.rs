@@ -1,0 +1,154 @@
+//! Rules from a directory of files: `*.toml` in our form, `*.json` in Sentinel's.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::RuleSource;
+use crate::config::schema::fault::{Fault, Sink};
+use crate::config::schema::source::Source;
+use crate::rule::{Quirks, Rule, RuleSet, file, sentinel};
+
+/// Most rule files of a directory.
+const FILES_MAX: usize = 1_000;
+
+/// A directory of rule files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DirectorySource {
+    directory: PathBuf,
+    quirks: Quirks,
+}
+
+impl DirectorySource {
+    /// Names a directory; it need not be there yet.
+    pub fn new(directory: impl Into<PathBuf>, quirks: Quirks) -> Self {
+        Self {
+            directory: directory.into(),
+            quirks,
+        }
+    }
+
+    /// The directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The rule files in the order of their names. Names that begin with a dot are not rule files:
+    /// editors and configuration tools keep their own files so.
+    fn files(&self) -> Result<Vec<PathBuf>, Box<Fault>> {
+        let mut files = Vec::new();
+        let entries = match std::fs::read_dir(&self.directory) {
+            // Without the directory there are no rules; it may be made later.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(files),
+            other => other.map_err(|error| self.unreadable(&error))?,
+        };
+        for entry in entries {
+            let path = entry.map_err(|error| self.unreadable(&error))?.path();
+            let hidden = file_name(&path).starts_with('.');
+            if !hidden && Form::of(&path).is_some() {
+                files.push(path);
+            }
+        }
+        files.sort();
+        if files.len() > FILES_MAX {
+            let value = format!("{} rule files", files.len());
+            return Err(self.fault(value, "at most 1000 rule files", "put rules together"));
+        }
+        Ok(files)
+    }
+
+    fn unreadable(&self, error: &io::Error) -> Box<Fault> {
+        let hint = "let the agent's user read and enter it";
+        self.fault(error.to_string(), "a readable directory", hint)
+    }
+
+    fn fault(&self, value: String, allowed: &str, hint: &str) -> Box<Fault> {
+        Box::new(Fault::of_file(&self.name(), value, allowed, hint))
+    }
+}
+
+impl RuleSource for DirectorySource {
+    fn name(&self) -> String {
+        self.directory.display().to_string()
+    }
+
+    fn load(&self) -> Result<RuleSet, Vec<Fault>> {
+        let files = self.files().map_err(|fault| vec![*fault])?;
+        let (mut rules, mut faults, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
+        for path in files {
+            match Source::read(&path) {
+                Ok(source) => {
+                    let read = read(&path, &source);
+                    rules.extend(read.rules);
+                    faults.extend(read.faults);
+                    warnings.extend(read.warnings);
+                }
+                Err(fault) => faults.push(*fault),
+            }
+        }
+        // The rules that could be read are compared with each other even when others are at fault.
+        let set = RuleSet::build(rules, self.quirks);
+        match set {
+            Ok(set) if faults.is_empty() => Ok(set.with_warnings(warnings)),
+            Ok(_) => Err(faults),
+            Err(between) => {
+                faults.extend(between);
+                Err(faults)
+            }
+        }
+    }
+}
+
+/// What one file holds.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct FileRules {
+    /// The rules that are whole.
+    pub rules: Vec<Rule>,
+    /// Every fault.
+    pub faults: Vec<Fault>,
+    /// Odd, but taken.
+    pub warnings: Vec<Fault>,
+}
+
+/// Reads one rule file; its name tells the form, and of Sentinel's files the kind.
+pub fn read(path: &Path, source: &Source) -> FileRules {
+    let (rules, sink) = if Form::of(path) == Some(Form::Sentinel) {
+        let mut sink = Sink::lenient(source);
+        let kind = sentinel::kind_of_name(&file_name(path));
+        (sentinel::read(&mut sink, kind), sink)
+    } else {
+        let mut sink = Sink::new(source);
+        (file::read(&mut sink), sink)
+    };
+    let (faults, warnings) = sink.finish();
+    FileRules {
+        rules,
+        faults,
+        warnings,
+    }
+}
+
+/// How a rule file is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Ours, TOML.
+    Own,
+    /// Sentinel's, JSON.
+    Sentinel,
+}
+
+impl Form {
+    fn of(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()? {
+            "toml" => Some(Self::Own),
+            "json" => Some(Self::Sentinel),
+            _ => None,
+        }
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}

@@ -1,0 +1,26 @@
+//! Where rules come from. A new source is a file here and a line in its callers' list.
+#![expect(
+    clippy::module_name_repetitions,
+    reason = "said without the module: a directory source, a directory watch"
+)]
+
+pub mod directory;
+pub mod watch;
+
+pub use directory::DirectorySource;
+pub use watch::DirectoryWatch;
+
+use crate::config::schema::fault::Fault;
+use crate::rule::RuleSet;
+
+/// Gives the whole rule set of a tenant, again and again.
+pub trait RuleSource {
+    /// What it is, for messages: a path or an address.
+    fn name(&self) -> String;
+
+    /// Reads all rules anew.
+    ///
+    /// # Errors
+    /// Every fault. The caller keeps the last good set.
+    fn load(&self) -> Result<RuleSet, Vec<Fault>>;
+}
