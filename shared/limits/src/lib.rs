@@ -25,7 +25,20 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
+pub mod authority;
+pub mod borrow;
+pub mod breaker;
 pub mod healthy_run;
 pub mod law;
+pub mod number;
+pub mod pacing;
+pub mod param;
+pub mod quirks;
+pub mod statistics;
+pub mod strict;
+pub mod system;
+pub mod tally;
 pub mod threshold;
+pub mod verdict;
+pub mod warm_up;
 pub mod window;

@@ -16,6 +16,8 @@
 
 use core::num::NonZeroU64;
 
+use crate::number::{quotient, remainder};
+
 /// The largest count of one bucket (16,777,215).
 pub const COUNT_MAX: u32 = (1 << 24) - 1;
 
@@ -52,28 +54,14 @@ impl BucketLength {
     /// The epoch of the bucket that holds `now_ns`.
     #[inline]
     pub const fn epoch(self, now_ns: u64) -> u16 {
-        (number(now_ns, self.0) & 0xffff) as u16
+        (quotient(now_ns, self.0) & 0xffff) as u16
     }
 
     /// Time from `now_ns` to the next edge: at least 1, at most the length.
     #[inline]
     pub const fn until_edge_ns(self, now_ns: u64) -> u64 {
-        self.ns().saturating_sub(phase(now_ns, self.0))
+        self.ns().saturating_sub(remainder(now_ns, self.0))
     }
-}
-
-/// Number of the bucket that holds `now_ns`.
-#[inline]
-#[expect(clippy::arithmetic_side_effects, reason = "the divisor cannot be zero")]
-pub(crate) const fn number(now_ns: u64, length_ns: NonZeroU64) -> u64 {
-    now_ns / length_ns.get()
-}
-
-/// Time since the start of the bucket that holds `now_ns`.
-#[inline]
-#[expect(clippy::arithmetic_side_effects, reason = "the divisor cannot be zero")]
-pub(crate) const fn phase(now_ns: u64, length_ns: NonZeroU64) -> u64 {
-    now_ns % length_ns.get()
 }
 
 /// How a word stands to the epoch of the one who reads it.
@@ -92,7 +80,7 @@ pub enum Age {
 impl Age {
     /// Compares the epoch in a word with the reader's; `mask` is the epoch field's width as ones.
     #[inline]
-    pub(crate) const fn of(word_epoch: u16, epoch: u16, mask: u16) -> Self {
+    pub(crate) const fn of(word_epoch: u32, epoch: u32, mask: u32) -> Self {
         match epoch.wrapping_sub(word_epoch) & mask {
             0 => Self::Same,
             1 => Self::Previous,
@@ -121,7 +109,7 @@ impl Window {
     #[inline]
     pub const fn at(word: u64, epoch: u16) -> Self {
         let held = Self::unpack(word);
-        match Age::of(held.epoch, epoch, u16::MAX) {
+        match Self::age(word, epoch) {
             Age::Same | Age::Newer => held,
             Age::Previous => Self {
                 epoch,
@@ -139,7 +127,7 @@ impl Window {
     /// How `word` stands to `epoch`.
     #[inline]
     pub const fn age(word: u64, epoch: u16) -> Age {
-        Age::of(Self::unpack(word).epoch, epoch, u16::MAX)
+        Age::of(Self::unpack(word).epoch as u32, epoch as u32, 0xffff)
     }
 
     const fn unpack(word: u64) -> Self {

@@ -1,0 +1,314 @@
+//! A circuit breaker: admit, refuse for a while, let one probe decide.
+//!
+//! ```text
+//! state word: [state 2 | generation 14 | time 48]
+//! ```
+//!
+//! * **state**: 0 closed, 1 open, 2 half-open.
+//! * **generation**: one more at each trip, modulo 2^14. A permit remembers the generation it was
+//!   admitted in, so that a completion of an older one decides nothing, and the only permit of the
+//!   present generation in half-open is the probe.
+//! * **time** in µs of the clock (8.9 years): when open, the earliest time of a probe; when half-open,
+//!   the end of the probe's lease.
+//!
+//! A second word is the [`Tally`] of completions. A completion is added to the tally first; what
+//! that means for the state is decided by [`Breaker::complete`]. The two words need not change as
+//! one: a trip is decided by whoever's completion finds the tally over the threshold.
+
+use crate::quirks::Quirks;
+use crate::tally::Tally;
+
+/// When a breaker opens.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Trip {
+    /// Share of slow calls over `ratio`.
+    SlowRatio {
+        /// A call that took longer is slow.
+        max_rt_ns: u64,
+        /// 0 to 1.
+        ratio: f64,
+    },
+    /// Share of failed calls over this, 0 to 1.
+    ErrorRatio(f64),
+    /// Failed calls over this.
+    ErrorCount(f64),
+}
+
+impl Trip {
+    /// Whether a completed call counts as bad. Slowness ignores errors, errors ignore time.
+    #[inline]
+    pub const fn is_bad(self, rt_ns: u64, is_error: bool) -> bool {
+        match self {
+            Self::SlowRatio { max_rt_ns, .. } => rt_ns > max_rt_ns,
+            Self::ErrorRatio(_) | Self::ErrorCount(_) => is_error,
+        }
+    }
+
+    /// The measured value, if it is over the threshold.
+    #[inline]
+    fn over(self, tally: Tally, quirks: Quirks) -> Option<f64> {
+        let (value, threshold, trips_at_one) = match self {
+            Self::SlowRatio { ratio, .. } => (tally.bad_ratio(), ratio, true),
+            Self::ErrorRatio(ratio) => (tally.bad_ratio(), ratio, !quirks.wanted()),
+            Self::ErrorCount(count) => (f64::from(tally.bad()), count, false),
+        };
+        let all_bad = trips_at_one && threshold >= 1.0 && value >= threshold;
+        (value > threshold || all_bad).then_some(value)
+    }
+}
+
+/// A breaker's rule.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Breaker {
+    /// When it opens.
+    pub trip: Trip,
+    /// Completions in the interval below which it does not open; at most
+    /// [`crate::tally::REQUESTS_MAX`].
+    pub min_requests: u32,
+    /// How long it stays open before a probe.
+    pub recovery_ns: u64,
+    /// How long a probe may take; see [`Breaker::default_lease_ns`]. Not used with quirks.
+    pub lease_ns: u64,
+    /// With quirks any completion decides in half-open, a probe has no lease, and an error ratio of
+    /// 1.0 never trips.
+    pub quirks: Quirks,
+}
+
+/// What a breaker does with calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Admits all.
+    Closed,
+    /// Refuses all.
+    Open,
+    /// Waits for its probe and refuses all others.
+    HalfOpen,
+}
+
+/// The answer to one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admission {
+    /// Admitted in that generation.
+    Pass {
+        /// To be given back with its completion.
+        generation: u16,
+    },
+    /// Admitted as the probe. If a later rule refuses it, or it ends without an outcome, the caller
+    /// says so with [`Breaker::put_back`].
+    Probe {
+        /// To be given back with its completion.
+        generation: u16,
+    },
+    /// Refused.
+    Refuse {
+        /// Time until the next probe can be admitted, ns; when half-open, until the present probe's
+        /// lease ends (it may end sooner). `u64::MAX` if the probe has no lease.
+        retry_after_ns: u64,
+    },
+}
+
+/// What a completion changed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Change {
+    /// Nothing.
+    None,
+    /// It opened; the caller tells observers.
+    Opened {
+        /// The ratio or count that was over the threshold; 1.0 after a bad probe.
+        value: f64,
+    },
+    /// It closed: the caller stores [`Tally::cleared`].
+    Closed,
+}
+
+/// A state word taken apart.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    state: State,
+    generation: u16,
+    time_us: u64,
+}
+
+const GENERATION_MASK: u16 = (1 << 14) - 1;
+const TIME_MAX_US: u64 = (1 << 48) - 1;
+
+impl Held {
+    const fn unpack(word: u64) -> Self {
+        Self {
+            state: match word >> 62 {
+                1 => State::Open,
+                2 => State::HalfOpen,
+                _ => State::Closed,
+            },
+            generation: (word >> 48 & GENERATION_MASK as u64) as u16,
+            time_us: word & TIME_MAX_US,
+        }
+    }
+
+    const fn word(self) -> u64 {
+        let state = match self.state {
+            State::Closed => 0,
+            State::Open => 1,
+            State::HalfOpen => 2,
+        };
+        state << 62 | (self.generation as u64) << 48 | self.time_us
+    }
+
+    /// Time from `now_ns` to the time in the word.
+    fn until_ns(self, now_ns: u64) -> u64 {
+        self.time_us.saturating_mul(1_000).saturating_sub(now_ns)
+    }
+
+    /// Open, a generation on, until `retry_at_ns`.
+    fn tripped(self, retry_at_ns: u64) -> Self {
+        Self {
+            state: State::Open,
+            generation: self.generation.wrapping_add(1) & GENERATION_MASK,
+            time_us: us(retry_at_ns),
+        }
+    }
+}
+
+/// µs, rounded up so that nothing comes early.
+fn us(ns: u64) -> u64 {
+    ns.div_ceil(1_000).min(TIME_MAX_US)
+}
+
+impl Breaker {
+    /// The lease a probe gets if the rule says nothing: the recovery time, at least a second.
+    pub fn default_lease_ns(recovery_ns: u64) -> u64 {
+        recovery_ns.max(crate::number::NS_PER_S)
+    }
+
+    /// The state at `now_ns`.
+    pub fn state(&self, word: u64, now_ns: u64) -> State {
+        self.at(word, now_ns).state
+    }
+
+    /// Asks for a call at `now_ns`.
+    #[inline]
+    pub fn enter(&self, word: u64, now_ns: u64) -> (Admission, u64) {
+        let held = self.at(word, now_ns);
+        let (admission, next) = match held.state {
+            State::Closed => Self::admitting(held),
+            State::Open => self.refusing(held, now_ns),
+            State::HalfOpen => self.probing(held, now_ns),
+        };
+        (admission, next.word())
+    }
+
+    #[inline]
+    const fn admitting(held: Held) -> (Admission, Held) {
+        let generation = held.generation;
+        (Admission::Pass { generation }, held)
+    }
+
+    fn refusing(&self, held: Held, now_ns: u64) -> (Admission, Held) {
+        let retry_after_ns = held.until_ns(now_ns);
+        if retry_after_ns > 0 {
+            return (Admission::Refuse { retry_after_ns }, held);
+        }
+        let lease_end_us = if self.quirks.wanted() {
+            TIME_MAX_US
+        } else {
+            us(now_ns.saturating_add(self.lease_ns))
+        };
+        let probe = Held {
+            state: State::HalfOpen,
+            time_us: lease_end_us,
+            ..held
+        };
+        let generation = held.generation;
+        (Admission::Probe { generation }, probe)
+    }
+
+    fn probing(&self, held: Held, now_ns: u64) -> (Admission, Held) {
+        let retry_after_ns = if self.quirks.wanted() {
+            u64::MAX
+        } else {
+            held.until_ns(now_ns)
+        };
+        (Admission::Refuse { retry_after_ns }, held)
+    }
+
+    /// Tells of a completion at `now_ns`, already added to `tally`. `generation` is that of the
+    /// call's admission; `None` if it was admitted before this breaker was there.
+    #[inline]
+    pub fn complete(
+        &self,
+        word: u64,
+        tally: Tally,
+        call: Completion,
+        now_ns: u64,
+    ) -> (Change, u64) {
+        let held = self.at(word, now_ns);
+        let decides = self.quirks.wanted() || call.generation == Some(held.generation);
+        let (change, next) = match held.state {
+            State::Closed if decides => self.judge(held, tally, now_ns),
+            State::HalfOpen if decides => self.close_or_trip(held, call.is_bad, now_ns),
+            State::Closed | State::Open | State::HalfOpen => (Change::None, held),
+        };
+        (change, next.word())
+    }
+
+    fn judge(&self, held: Held, tally: Tally, now_ns: u64) -> (Change, Held) {
+        if tally.all() < self.min_requests {
+            return (Change::None, held);
+        }
+        match self.trip.over(tally, self.quirks) {
+            Some(value) => (Change::Opened { value }, self.trip_at(held, now_ns)),
+            None => (Change::None, held),
+        }
+    }
+
+    fn close_or_trip(&self, held: Held, is_bad: bool, now_ns: u64) -> (Change, Held) {
+        if is_bad {
+            return (Change::Opened { value: 1.0 }, self.trip_at(held, now_ns));
+        }
+        let closed = Held {
+            state: State::Closed,
+            time_us: 0,
+            ..held
+        };
+        (Change::Closed, closed)
+    }
+
+    /// The word after the probe of that generation was refused by a later rule or ended without an
+    /// outcome: open, with the next probe admitted at once.
+    pub fn put_back(&self, word: u64, generation: u16, now_ns: u64) -> u64 {
+        let held = self.at(word, now_ns);
+        if held.state != State::HalfOpen || held.generation != generation {
+            return held.word();
+        }
+        let open = Held {
+            state: State::Open,
+            time_us: 0,
+            ..held
+        };
+        open.word()
+    }
+
+    fn trip_at(&self, held: Held, now_ns: u64) -> Held {
+        held.tripped(now_ns.saturating_add(self.recovery_ns))
+    }
+
+    /// The word at `now_ns`: a probe whose lease ran out has tripped the breaker again, just then.
+    #[inline]
+    fn at(&self, word: u64, now_ns: u64) -> Held {
+        let held = Held::unpack(word);
+        let has_lease = held.state == State::HalfOpen && !self.quirks.wanted();
+        if has_lease && held.until_ns(now_ns) == 0 {
+            return self.trip_at(held, held.time_us.saturating_mul(1_000));
+        }
+        held
+    }
+}
+
+/// A call that ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Completion {
+    /// Slow or failed, see [`Trip::is_bad`].
+    pub is_bad: bool,
+    /// Generation of its admission.
+    pub generation: Option<u16>,
+}

@@ -1,0 +1,127 @@
+//! Completions of one interval, all and bad, in one word.
+//!
+//! ```text
+//! [epoch 20 | all 22 | bad 22]
+//! ```
+//!
+//! One tumbling bucket, aligned to multiples of the interval: its edge forgets everything. The epoch
+//! is modulo 2^20 (12 days with an interval of a second); a word that was idle for just that long
+//! (within two intervals) counts what it holds. When a count is full (4,194,303 completions in one
+//! interval) both are halved, which keeps their ratio.
+
+use core::num::NonZeroU64;
+
+use crate::number::quotient;
+use crate::window::Age;
+
+/// The largest count.
+pub const COUNT_MAX: u32 = (1 << 22) - 1;
+/// The largest "least number of requests" that a halved tally still reaches.
+pub const REQUESTS_MAX: u32 = 1 << 21;
+
+const EPOCH_MASK: u32 = (1 << 20) - 1;
+
+/// A tally word taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[must_use]
+pub struct Tally {
+    epoch: u32,
+    all: u32,
+    bad: u32,
+}
+
+impl Tally {
+    /// The tally that `word` holds at `now_ns`; a word of another interval starts afresh, one that
+    /// is newer by one or two (the reader is late) is used as it is.
+    #[inline]
+    pub const fn at(word: u64, now_ns: u64, interval_ns: NonZeroU64) -> Self {
+        let epoch = (quotient(now_ns, interval_ns) & 0xf_ffff) as u32;
+        let held = Self {
+            epoch: (word >> 44 & 0xf_ffff) as u32,
+            all: (word >> 22 & 0x3f_ffff) as u32,
+            bad: (word & 0x3f_ffff) as u32,
+        };
+        match Age::of(held.epoch, epoch, EPOCH_MASK) {
+            Age::Same | Age::Newer => held,
+            Age::Previous | Age::Stale => Self {
+                epoch,
+                all: 0,
+                bad: 0,
+            },
+        }
+    }
+
+    /// The tally with one completion more.
+    #[inline]
+    pub const fn add(self, bad: bool) -> Self {
+        let room = if self.all < COUNT_MAX {
+            self
+        } else {
+            Self {
+                all: self.all >> 1,
+                bad: self.bad >> 1,
+                ..self
+            }
+        };
+        Self {
+            all: room.all.saturating_add(1),
+            bad: (room.bad.saturating_add(bad as u32)) & COUNT_MAX,
+            ..room
+        }
+    }
+
+    /// The same interval with nothing in it.
+    pub const fn cleared(self) -> Self {
+        Self {
+            all: 0,
+            bad: 0,
+            ..self
+        }
+    }
+
+    /// The word to store.
+    #[inline]
+    pub const fn word(self) -> u64 {
+        (self.epoch as u64) << 44 | (self.all as u64) << 22 | self.bad as u64
+    }
+
+    /// Completions.
+    #[inline]
+    pub const fn all(self) -> u32 {
+        self.all
+    }
+
+    /// Bad ones among them.
+    #[inline]
+    pub const fn bad(self) -> u32 {
+        self.bad
+    }
+
+    /// Share of bad ones; 0 if there are none at all.
+    #[inline]
+    pub fn bad_ratio(self) -> f64 {
+        f64::from(self.bad) / f64::from(self.all.max(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn full_counts_are_halved_and_edges_forget() {
+        let interval = NonZeroU64::new(1_000).unwrap();
+        let full = Tally {
+            epoch: 5,
+            all: COUNT_MAX,
+            bad: COUNT_MAX,
+        };
+        let next = Tally::at(full.word(), 5_999, interval).add(true);
+        assert_eq!((next.all(), next.bad()), (REQUESTS_MAX, REQUESTS_MAX));
+        assert_eq!(Tally::at(full.word(), 6_000, interval).all(), 0);
+        assert_eq!(Tally::at(full.word(), 4_000, interval), full);
+        // A hostile word has more bad ones than completions.
+        let hostile = Tally { all: 0, ..full };
+        assert_eq!(hostile.add(true).bad(), 0);
+    }
+}

@@ -1,0 +1,163 @@
+//! Strict limits against a plain list of passes.
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "small numbers of a test"
+)]
+
+use std::collections::VecDeque;
+
+use proptest::prelude::*;
+use tidegate_limits::strict::{RuleLimit, Strict, ValueLimit, WINDOW_MAX_NS};
+
+const MS: u64 = 1_000_000;
+const SECOND: u64 = 1_000 * MS;
+
+/// The most passes in any half-open window of that length.
+fn most_in_a_window(passes: &[(u64, u32)], window_ns: u64) -> u32 {
+    let (mut inside, mut sum, mut most) = (VecDeque::new(), 0, 0);
+    for (at, n) in passes {
+        inside.push_back((*at, *n));
+        sum += n;
+        while let Some((_, gone)) = inside.pop_front_if(|(first, _)| *first + window_ns <= *at) {
+            sum -= gone;
+        }
+        most = most.max(sum);
+    }
+    most
+}
+
+/// Offers `n` at each time and gives the passes; checks the time of the next room on the way.
+fn run<const C: u32, const L: u32>(
+    strict: Strict<C, L>,
+    calls: impl Iterator<Item = (u64, u32)>,
+) -> Vec<(u64, u32)> {
+    let mut word = 0;
+    let mut passes = Vec::new();
+    for (now_ns, n) in calls {
+        let fits_after = strict.fits_after_ns(word, now_ns, n);
+        if let Some(next) = strict.try_add(word, now_ns, n) {
+            assert_eq!(fits_after, Some(0));
+            word = next;
+            passes.push((now_ns, n));
+        } else if let Some(wait_ns) = fits_after {
+            let then = now_ns + wait_ns;
+            assert!(
+                strict.try_add(word, then - 1, n).is_none(),
+                "{then} is late"
+            );
+            assert!(strict.try_add(word, then, n).is_some(), "{then} is early");
+        } else {
+            assert!(n > strict.limit());
+        }
+    }
+    passes
+}
+
+#[test]
+fn a_limit_under_load_is_used_to_99_percent() {
+    for limit in [100_u32, 101, 256, 1_000] {
+        for offered in [1.0, 1.01, 1.7, 2.0, 7.0] {
+            let step_ns = (SECOND as f64 / (f64::from(limit) * offered)) as u64;
+            let calls = (0..8 * SECOND / step_ns).map(|i| (3 * SECOND + i * step_ns, 1));
+            let passes = run(RuleLimit::new(limit, SECOND).unwrap(), calls);
+            assert!(most_in_a_window(&passes, SECOND) <= limit);
+            let used = passes.len() as f64 / f64::from(limit) / 8.0;
+            assert!(used >= 0.99, "{limit} offered {offered} times: {used}");
+        }
+    }
+}
+
+#[test]
+fn a_burst_may_use_the_whole_limit() {
+    let strict = RuleLimit::new(100, SECOND).unwrap();
+    let passes = run(strict, (0..300).map(|i| (10 * SECOND + 400 * MS + i, 1)));
+    assert_eq!(passes.len(), 100);
+    let calls = [400 * MS, SECOND + 400 * MS].map(|at| (10 * SECOND + at, 100));
+    assert_eq!(run(strict, calls.into_iter()).len(), 1);
+    let calls = [400 * MS, 2 * SECOND].map(|at| (10 * SECOND + at, 100));
+    assert_eq!(run(strict, calls.into_iter()).len(), 2);
+}
+
+#[test]
+fn limits_and_windows_that_do_not_fit_are_refused() {
+    assert!(RuleLimit::new(131_071, 1).is_some());
+    assert!(RuleLimit::new(131_072, 1).is_none());
+    assert!(ValueLimit::new(16_384, 1).is_none());
+    assert!(RuleLimit::new(1, 0).is_none());
+    assert!(RuleLimit::new(1, WINDOW_MAX_NS).is_some());
+    assert!(RuleLimit::new(1, WINDOW_MAX_NS + 1).is_none());
+    let none = RuleLimit::new(0, SECOND).unwrap();
+    assert_eq!(none.try_add(0, SECOND, 1), None);
+    assert_eq!(none.fits_after_ns(0, SECOND, 1), None);
+}
+
+/// Bursts, pauses and steady stretches.
+fn arrivals() -> impl Strategy<Value = Vec<(u64, u32)>> {
+    let stretch = (0_u64..4, 1_u32..4).prop_flat_map(|(kind, n)| {
+        let step_ns = match kind {
+            0 => 0..1,
+            1 => 0..30 * MS,
+            2 => 0..300 * MS,
+            _ => 0..1_500 * MS,
+        };
+        prop::collection::vec((step_ns, Just(n)), 1..60)
+    });
+    prop::collection::vec(stretch, 1..8).prop_map(|stretches| {
+        let mut now_ns = 5 * SECOND;
+        stretches
+            .into_iter()
+            .flatten()
+            .map(|(step_ns, n)| {
+                now_ns += step_ns;
+                (now_ns, n)
+            })
+            .collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn the_limit_holds_in_every_window(
+        calls in arrivals(),
+        limit in 1_u32..40,
+        window_ms in 1_u64..1_500,
+    ) {
+        let window_ns = window_ms * MS;
+        let passes = run(RuleLimit::new(limit, window_ns).unwrap(), calls.iter().copied());
+        prop_assert!(most_in_a_window(&passes, window_ns) <= limit);
+        let passes = run(ValueLimit::new(limit, window_ns).unwrap(), calls.iter().copied());
+        prop_assert!(most_in_a_window(&passes, window_ns) <= limit);
+    }
+
+    #[test]
+    fn the_limit_holds_when_passes_are_taken_back(
+        calls in arrivals(),
+        back in prop::collection::vec(any::<bool>(), 500),
+    ) {
+        let strict = RuleLimit::new(9, SECOND).unwrap();
+        let (mut word, mut passes) = (0, Vec::new());
+        for ((now_ns, n), back) in calls.into_iter().zip(back) {
+            if let Some(next) = strict.try_add(word, now_ns, n) {
+                word = next;
+                if back {
+                    word = strict.take_back(word, now_ns, n, now_ns);
+                } else {
+                    passes.push((now_ns, n));
+                }
+            }
+        }
+        prop_assert!(most_in_a_window(&passes, SECOND) <= 9);
+    }
+
+    #[test]
+    fn any_word_is_taken(word: u64, now_ns: u64, n: u32, limit in 0_u32..131_072, added_ns: u64) {
+        let strict = RuleLimit::new(limit, 1 + now_ns % WINDOW_MAX_NS).unwrap();
+        let _next = strict.try_add(word, now_ns, n);
+        let _wait_ns = strict.fits_after_ns(word, now_ns, n);
+        let _back = strict.take_back(word, now_ns, n, added_ns);
+    }
+}
