@@ -1,2 +1,59 @@
-//! The client.
+//! What a Rust service links to ask before it works.
+//!
+//! [`Client::connect`] finds the agent, maps its pages and keeps the connection in a background
+//! thread. A [`Resource`] is a named piece of work; [`Resource::enter`] decides in nanoseconds,
+//! without a system call, a lock or an allocation, and gives a [`Permit`] or a [`Refused`].
+//!
+//! ```no_run
+//! use tidegate_client::Client;
+//!
+//! # fn create_order() -> Result<(), std::io::Error> { Ok(()) }
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = Client::connect()?;
+//! let orders = client.resource("order-create")?;
+//! match orders.enter() {
+//!     Ok(permit) => match create_order() {
+//!         Ok(()) => permit.ok(),
+//!         Err(_failed) => permit.error(),
+//!     },
+//!     Err(refused) => println!("{refused}"),
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # When the agent is not there
+//! A client that has never met an agent admits everything, and counts that ([`Status::open`]). One
+//! that has lost its agent goes on deciding on the agent's last pages: rules stay in force, adaptive
+//! limits follow the agent's `agent_loss` settings. In both cases the background thread connects as
+//! soon as there is an agent again.
+//!
+//! # Fork
+//! A forked process never touches the permits of its parent: those it inherited do nothing when they
+//! are dropped, and at its first decision it connects for itself.
 #![forbid(unsafe_code)]
+
+mod client;
+mod connection;
+mod entry;
+mod error;
+mod keeper;
+mod life;
+mod permit;
+mod refused;
+mod resource;
+mod session;
+#[cfg(feature = "tower")]
+pub mod tower;
+
+#[cfg(test)]
+mod test_agent;
+#[cfg(test)]
+mod tests;
+
+pub use client::{Builder, Client, OnMissingAgent, Status};
+pub use error::{ConnectError, NameError};
+pub use permit::Permit;
+pub use refused::Refused;
+pub use resource::{Ask, Resource};
+pub use tidegate_abi::decision::{Class, Direction, Reason, RefusalKind};

@@ -12,6 +12,7 @@ use crate::sync::{Ordering, Word};
 /// Bytes mapped: the kernel rounds up to a page of its own.
 const LENGTH: usize = 4096;
 const PRESENT: u64 = 1;
+const CLAIMED: u64 = 2;
 
 /// Says whether this process is still the one that made it.
 #[derive(Debug, Clone, Copy)]
@@ -49,5 +50,16 @@ impl Token {
     pub fn forked(self) -> bool {
         // Relaxed: the word changes only in a fork, which orders everything before it.
         self.word.load(Ordering::Relaxed) != PRESENT
+    }
+
+    /// In a forked process, true for exactly one caller: the one that makes what is to replace the
+    /// state of the parent. Always false in the process that made the token.
+    pub fn claim(self) -> bool {
+        // Relaxed: the winner hands its work over by other words.
+        let before = self.word.change(Ordering::Relaxed, |seen| match seen {
+            0 => CLAIMED,
+            other => other,
+        });
+        before == 0
     }
 }

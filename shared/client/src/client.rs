@@ -1,0 +1,242 @@
+//! The client: finds the agent and hands out resources.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_segment::published::Published;
+
+use crate::entry::{Entry, SessionNumber};
+use crate::error::{ConnectError, NameError};
+use crate::keeper::Keeper;
+use crate::life::{Life, Phase};
+use crate::resource::Resource;
+use crate::session::Session;
+
+/// How long a new name may wait for its slot before it uses the overflow slot.
+const RESOLVE_WITHIN: Duration = Duration::from_millis(50);
+
+/// The keeper ends its first try well before this, see `WELCOME_WITHIN` in `connection`.
+const FIRST_TRY_WITHIN: Duration = Duration::from_secs(10);
+
+/// File name of the agent's socket in its runtime directory.
+const SOCKET: &str = "gate.sock";
+
+/// What [`Builder::connect`] does when there is no agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnMissingAgent {
+    /// Admit everything, count it, and go on trying in the background.
+    #[default]
+    Open,
+    /// Return the error.
+    Fail,
+}
+
+/// How a client is to connect.
+#[derive(Debug, Clone, Default)]
+#[must_use = "nothing happens before `connect`"]
+pub struct Builder {
+    runtime_dir: Option<PathBuf>,
+    on_missing_agent: OnMissingAgent,
+}
+
+impl Builder {
+    /// The agent's runtime directory. Without it: `$TIDEGATE_RUNTIME_DIR` if that is set, else
+    /// `/run/tidegate` and `$XDG_RUNTIME_DIR/tidegate`, whichever has an agent that answers.
+    pub fn runtime_dir(mut self, path: impl Into<PathBuf>) -> Self {
+        self.runtime_dir = Some(path.into());
+        self
+    }
+
+    /// What to do when there is no agent; [`OnMissingAgent::Open`] by default.
+    pub const fn on_missing_agent(mut self, choice: OnMissingAgent) -> Self {
+        self.on_missing_agent = choice;
+        self
+    }
+
+    /// Connects. Waits at most about a second for an agent that does not answer.
+    ///
+    /// # Errors
+    /// This process has no room for the client (memory, descriptors, a thread), or there is no agent
+    /// and that was to be an error.
+    pub fn connect(self) -> Result<Client, ConnectError> {
+        let life = Life::begin(1)?;
+        let inner = Arc::new(Inner {
+            sockets: sockets(self.runtime_dir, |name| std::env::var_os(name)),
+            session: Published::new(Session::new(SessionNumber::FIRST, life, None)),
+        });
+        Keeper::start(&inner, life)?;
+        life.wait_while(FIRST_TRY_WITHIN, |state| {
+            matches!(state.phase, Phase::Beginning)
+        });
+        let error = match self.on_missing_agent {
+            OnMissingAgent::Open => None,
+            OnMissingAgent::Fail => life.lock().take_error(),
+        };
+        error.map_or(Ok(Client { inner }), Err)
+    }
+}
+
+/// The sockets to try, in this order.
+fn sockets(given: Option<PathBuf>, env: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
+    let named = given.or_else(|| env("TIDEGATE_RUNTIME_DIR").map(PathBuf::from));
+    let dirs = named.map_or_else(
+        || {
+            let own = env("XDG_RUNTIME_DIR").map(|dir| PathBuf::from(dir).join("tidegate"));
+            std::iter::once(PathBuf::from("/run/tidegate"))
+                .chain(own)
+                .collect()
+        },
+        |dir| vec![dir],
+    );
+    dirs.into_iter().map(|dir| dir.join(SOCKET)).collect()
+}
+
+/// A connection to the agent of this host. Clones share it; one for each process is enough.
+#[derive(Debug, Clone)]
+pub struct Client {
+    inner: Arc<Inner>,
+}
+
+impl Client {
+    /// Connects to the agent in its usual places. Without an agent, everything is admitted until
+    /// there is one; see [`Client::builder`] for other choices.
+    ///
+    /// # Errors
+    /// This process has no room for the client (memory, descriptors, a thread).
+    pub fn connect() -> Result<Self, ConnectError> {
+        Self::builder().connect()
+    }
+
+    /// Chooses how to connect.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// The resource of a name: 1 to 255 bytes of printable text.
+    ///
+    /// A new name is resolved by the agent. Where that takes longer than 50 ms, the resource shares
+    /// the limits of all names without a place until the agent answers. Names are kept as long as
+    /// the client, so take them from a small set, not from what callers send.
+    ///
+    /// # Errors
+    /// The name cannot be one.
+    pub fn resource(&self, name: &str) -> Result<Resource, NameError> {
+        tidegate_abi::check_name(name.as_bytes()).map_err(|fault| NameError::new(name, fault))?;
+        self.inner.settle();
+        let entry = self.inner.session().life().entry(name);
+        self.inner.register(&entry);
+        Ok(Resource::new(Arc::clone(&self.inner), entry))
+    }
+
+    /// How the client is doing.
+    pub fn status(&self) -> Status {
+        self.inner.settle();
+        let life = self.inner.session().life();
+        let state = life.lock();
+        Status {
+            connected: matches!(state.phase, Phase::Connected),
+            last_error: match &state.phase {
+                Phase::Apart(error) => Some(error.to_string()),
+                Phase::Beginning | Phase::Connected => None,
+            },
+            open: life.open(),
+        }
+    }
+}
+
+/// How a client is doing.
+#[derive(Debug, Clone)]
+pub struct Status {
+    /// Whether there is a connection to an agent now.
+    pub connected: bool,
+    /// Why there is none.
+    pub last_error: Option<String>,
+    /// Requests that this process admitted because there was nothing to decide on: no agent yet, or
+    /// a seat that was taken away.
+    pub open: u64,
+}
+
+/// What clones of a client and its resources share.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    sockets: Vec<PathBuf>,
+    session: Published<Session>,
+}
+
+impl Inner {
+    #[inline]
+    pub(crate) fn session(&self) -> &'static Session {
+        self.session.get()
+    }
+
+    pub(crate) fn sockets(&self) -> &[PathBuf] {
+        &self.sockets
+    }
+
+    /// Puts a session in the place of the one before.
+    pub(crate) fn put_in_force(&self, session: Session) {
+        self.session.set(session);
+    }
+
+    /// In a forked process, begins a life of its own. Everywhere else nothing happens.
+    fn settle(self: &Arc<Self>) {
+        let parents = self.session();
+        if !parents.life().token().claim() {
+            return;
+        }
+        // Without room for a life of its own, the child stays without: it decides nothing, counts
+        // what it admits, and leaves the parent's permits alone.
+        let Ok(life) = Life::begin(parents.life().number().saturating_add(1)) else {
+            return;
+        };
+        self.put_in_force(Session::new(parents.number().next(), life, None));
+        if let Err(error) = Keeper::start(self, life) {
+            life.change(|state| state.phase = Phase::Apart(error));
+        }
+    }
+
+    /// Makes sure that an entry is resolved in this process. A new one waits a little for its slot
+    /// and then goes on with the overflow slot.
+    fn register(&self, entry: &Arc<Entry>) {
+        let life = self.session().life();
+        if !life.register(entry) {
+            return;
+        }
+        life.wait_while(RESOLVE_WITHIN, |state| {
+            let known = entry.slot(self.session().number()).is_some();
+            !known && !matches!(state.phase, Phase::Apart(_))
+        });
+        let session = self.session();
+        if session.is_seated() {
+            entry.overflow_until_resolved(session.number());
+        }
+    }
+
+    /// A decision could not be made on the session in force: finds out what can be done about it.
+    #[cold]
+    pub(crate) fn catch_up(self: &Arc<Self>, entry: &Arc<Entry>) {
+        let before = self.session();
+        self.settle();
+        let session = self.session();
+        if session.forked() {
+            return; // Another thread of this child is at it.
+        }
+        self.register(entry);
+        // Nothing new was begun here and the session is still the same: its seat or slot is gone.
+        if std::ptr::eq(before, session) && session.is_seated() {
+            session.life().refresh(entry);
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let session = self.session();
+        // A child has the parent's bell in its hands until it has its own.
+        if !session.forked() {
+            session.life().close();
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! The socket to the agent: connect, say hello, take the pages, exchange frames.
+
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendFlags,
+    SocketAddrUnix, SocketFlags, SocketType, recvmsg, send, socket_with,
+};
+use tidegate_abi::message::{FRAME_MAX, Frame, HELLO_MAP, Message, NO_SEAT, Welcome};
+use tidegate_segment::board::Board;
+use tidegate_segment::clock;
+use tidegate_segment::gate::Gate;
+use tidegate_segment::ledger::Ledger;
+use tidegate_segment::os::{map, memfd};
+use tidegate_segment::page::Page;
+
+use crate::error::ConnectError;
+use crate::session::Seated;
+
+/// How long the agent may take to answer a hello.
+const WELCOME_WITHIN: Duration = Duration::from_secs(1);
+
+/// Clocks further apart than this are in different time namespaces; less is the way of the message.
+const SAME_CLOCK_NS: u64 = 1_000_000_000;
+
+/// A connection to the agent. Its end gives the seat up.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    socket: OwnedFd,
+}
+
+/// The pages of a session.
+#[derive(Debug)]
+pub(crate) struct Pages {
+    board: Page,
+    ledger: Page,
+}
+
+impl Pages {
+    /// Gives the memory back; whoever still reads the pages sees a seat that was taken away.
+    pub(crate) fn retire(self) {
+        for page in [self.board, self.ledger] {
+            // Where the kernel has no room for the change, the page just stays mapped.
+            let _kept: Result<(), Errno> = map::retire(page);
+        }
+    }
+}
+
+/// A packet that came from the agent.
+struct Packet {
+    bytes: [u8; FRAME_MAX],
+    length: usize,
+    descriptors: Vec<OwnedFd>,
+}
+
+impl Packet {
+    fn message(&self) -> Result<Message<'_>, ConnectError> {
+        let bytes = self.bytes.get(..self.length).unwrap_or(&[]);
+        Message::decode(bytes).map_err(ConnectError::Frame)
+    }
+}
+
+impl Connection {
+    /// Connects to the agent's socket and takes a seat.
+    ///
+    /// # Errors
+    /// See [`ConnectError`]; nothing stays mapped or open then.
+    pub(crate) fn open(path: &Path) -> Result<(Self, Seated, Pages), ConnectError> {
+        let connection = Self::dial(path)?;
+        let (welcome, descriptors) = connection.greet()?;
+        let now_ns = clock::monotonic_ns();
+        let (gate, pages) = take_pages(welcome, descriptors)?;
+        let offset_ns = if welcome.now_ns.abs_diff(now_ns) > SAME_CLOCK_NS {
+            welcome.now_ns.wrapping_sub(now_ns)
+        } else {
+            0
+        };
+        Ok((connection, Seated { gate, offset_ns }, pages))
+    }
+
+    /// Says hello and waits for the welcome and its descriptors.
+    fn greet(&self) -> Result<(Welcome, Vec<OwnedFd>), ConnectError> {
+        let hello = Message::Hello {
+            version: tidegate_abi::VERSION,
+            flags: HELLO_MAP,
+            now_ns: clock::monotonic_ns(),
+        };
+        self.send(&hello.encode())?;
+        if !readable(self.as_fd(), WELCOME_WITHIN)? {
+            return Err(ConnectError::Silent(WELCOME_WITHIN.as_millis()));
+        }
+        let packet = self.packet()?;
+        let welcome = welcome(packet.message()?)?;
+        Ok((welcome, packet.descriptors))
+    }
+
+    fn dial(path: &Path) -> Result<Self, ConnectError> {
+        let fault = |call| {
+            move |errno: Errno| ConnectError::Socket {
+                path: path.to_owned(),
+                call,
+                source: errno.into(),
+            }
+        };
+        // Non-blocking: neither a full backlog nor a stopped agent may hold the caller.
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+            .map_err(fault("socket"))?;
+        let address = SocketAddrUnix::new(path).map_err(fault("address"))?;
+        rustix::net::connect(&socket, &address).map_err(fault("connect"))?;
+        Ok(Self { socket })
+    }
+
+    /// Sends a frame.
+    ///
+    /// # Errors
+    /// The agent is gone, or takes nothing any more.
+    pub(crate) fn send(&self, frame: &Frame) -> Result<(), ConnectError> {
+        rustix::io::retry_on_intr(|| send(&self.socket, frame.bytes(), SendFlags::NOSIGNAL))
+            .map(drop)
+            .map_err(broken("send"))
+    }
+
+    /// Takes the next message, which must have come already, and hands it to `handle`.
+    ///
+    /// # Errors
+    /// The end of the connection, or a packet that is not a message.
+    pub(crate) fn receive<T>(
+        &self,
+        handle: impl FnOnce(Message<'_>) -> Result<T, ConnectError>,
+    ) -> Result<T, ConnectError> {
+        handle(self.packet()?.message()?)
+    }
+
+    fn packet(&self) -> Result<Packet, ConnectError> {
+        let mut bytes = [0; FRAME_MAX];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let received = rustix::io::retry_on_intr(|| {
+            recvmsg(
+                &self.socket,
+                &mut [IoSliceMut::new(&mut bytes)],
+                &mut ancillary,
+                RecvFlags::CMSG_CLOEXEC,
+            )
+        })
+        .map_err(broken("receive"))?;
+        // Owned at once, so that no way out of here leaks a descriptor.
+        let descriptors = ancillary
+            .drain()
+            .flat_map(|message| {
+                let RecvAncillaryMessage::ScmRights(descriptors) = message else {
+                    return Vec::new();
+                };
+                descriptors.collect()
+            })
+            .collect();
+        if received.bytes == 0 {
+            return Err(ConnectError::Ended);
+        }
+        if received
+            .flags
+            .intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC)
+        {
+            return Err(ConnectError::Unexpected("more than a frame has room for"));
+        }
+        Ok(Packet {
+            bytes,
+            length: received.bytes,
+            descriptors,
+        })
+    }
+}
+
+impl AsFd for Connection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+fn welcome(message: Message<'_>) -> Result<Welcome, ConnectError> {
+    if let Message::Fault { code, text } = message {
+        let text = text.into();
+        return Err(ConnectError::Fault { code, text });
+    }
+    let Message::Welcome(welcome) = message else {
+        return Err(ConnectError::Unexpected("no welcome after the hello"));
+    };
+    if welcome.version != tidegate_abi::VERSION {
+        return Err(ConnectError::Version {
+            found: welcome.version,
+        });
+    }
+    if welcome.seat == NO_SEAT {
+        return Err(ConnectError::NoSeat);
+    }
+    Ok(welcome)
+}
+
+/// Checks and maps the pages that came with a welcome.
+fn take_pages(welcome: Welcome, descriptors: Vec<OwnedFd>) -> Result<(Gate, Pages), ConnectError> {
+    let Ok([board_file, ledger_file]) = <[OwnedFd; 2]>::try_from(descriptors) else {
+        return Err(ConnectError::Unexpected("a welcome without its two pages"));
+    };
+    let words = |said: u64| {
+        usize::try_from(said).map_err(|_wide| ConnectError::Unexpected("a page of no size"))
+    };
+    let (board_words, ledger_words) = (words(welcome.board_words)?, words(welcome.ledger_words)?);
+    let board_page = memfd::open(memfd::Kind::Board, &board_file, board_words)?;
+    let ledger_page = match memfd::open(memfd::Kind::Ledger, &ledger_file, ledger_words) {
+        Ok(page) => page,
+        Err(error) => {
+            let _kept: Result<(), Errno> = map::retire(board_page);
+            return Err(error.into());
+        }
+    };
+    let pages = Pages {
+        board: board_page,
+        ledger: ledger_page,
+    };
+    match gate_on(&pages, welcome) {
+        Ok(gate) => Ok((gate, pages)),
+        Err(error) => {
+            pages.retire();
+            Err(error)
+        }
+    }
+}
+
+fn gate_on(pages: &Pages, welcome: Welcome) -> Result<Gate, ConnectError> {
+    let board = Board::open(pages.board)?;
+    let ledger = Ledger::open(pages.ledger, board.geometry())?;
+    let (seat, generation) = (welcome.seat, welcome.seat_generation);
+    Ok(Gate::new(board, ledger, seat, generation))
+}
+
+fn broken(call: &'static str) -> impl Fn(Errno) -> ConnectError {
+    move |errno| match errno {
+        Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN => ConnectError::Ended,
+        other => ConnectError::Process {
+            call,
+            source: other.into(),
+        },
+    }
+}
+
+/// Waits until a descriptor can be read; `false` if it cannot within `limit`.
+///
+/// # Errors
+/// The kernel's refusal to wait.
+pub(crate) fn readable(fd: BorrowedFd<'_>, limit: Duration) -> Result<bool, ConnectError> {
+    let [ready] = wait([fd], Some(limit))?;
+    Ok(ready)
+}
+
+/// Waits until one of some descriptors can be read, or until `limit` is over, and says which can.
+///
+/// # Errors
+/// The kernel's refusal to wait.
+pub(crate) fn wait<const N: usize>(
+    fds: [BorrowedFd<'_>; N],
+    limit: Option<Duration>,
+) -> Result<[bool; N], ConnectError> {
+    let deadline = limit.map(|limit| Instant::now() + limit);
+    let mut polled = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+    loop {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        match poll(&mut polled, left.as_ref()) {
+            Ok(_count) => return Ok(polled.map(|fd| !fd.revents().is_empty())),
+            Err(Errno::INTR) => {}
+            Err(errno) => {
+                return Err(ConnectError::Process {
+                    call: "poll",
+                    source: io::Error::from(errno),
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! A resource as this process knows it: its name, and its slot in the session now and the next one.
+
+use tidegate_segment::board::Slot;
+use tidegate_segment::sync::{Ordering, Word};
+
+/// Number of a session of this client. The next one has the other parity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SessionNumber(u16);
+
+impl SessionNumber {
+    pub(crate) const FIRST: Self = Self(1);
+
+    /// Never 0, which stands for no session; after the last one comes the first even one.
+    pub(crate) const fn next(self) -> Self {
+        match self.0.checked_add(1) {
+            Some(next) => Self(next),
+            None => Self(2),
+        }
+    }
+}
+
+/// A resource name and where it is on the pages.
+///
+/// There are two slot words, so that the slots of the next session can be written while the present
+/// one still decides. A word is `[session number 16 | slot generation 16 | slot index 32]`.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    name: Box<str>,
+    slots: [Word; 2],
+    /// Number of the life it is registered in.
+    life: Word,
+    /// 1 from the first decision that found its slot stale until it is resolved anew.
+    stale: Word,
+}
+
+impl Entry {
+    pub(crate) fn new(name: &str) -> Self {
+        Self {
+            name: name.into(),
+            slots: [Word::new(0), Word::new(0)],
+            life: Word::new(0),
+            stale: Word::new(0),
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    #[inline]
+    fn word(&self, number: SessionNumber) -> &Word {
+        let [even, odd] = &self.slots;
+        if number.0 & 1 == 0 { even } else { odd }
+    }
+
+    /// Its slot in a session, once that is known.
+    #[inline]
+    pub(crate) fn slot(&self, number: SessionNumber) -> Option<Slot> {
+        // Relaxed: one word says all.
+        let word = self.word(number).load(Ordering::Relaxed);
+        is_of(word, number).then_some(Slot {
+            index: (word & 0xffff_ffff) as u32,
+            generation: (word >> 32 & 0xffff) as u16,
+        })
+    }
+
+    /// The agent's answer: its slot in a session.
+    pub(crate) fn resolved(&self, number: SessionNumber, slot: Slot) {
+        let word = pack(number, slot);
+        self.word(number).store(word, Ordering::Relaxed);
+        self.stale.store(0, Ordering::Relaxed);
+    }
+
+    /// Uses the overflow slot in a session until the agent answers.
+    pub(crate) fn overflow_until_resolved(&self, number: SessionNumber) {
+        let unresolved = pack(number, Slot::OVERFLOW);
+        self.word(number).change(Ordering::Relaxed, |seen| {
+            if is_of(seen, number) {
+                seen
+            } else {
+                unresolved
+            }
+        });
+    }
+
+    /// Whether the caller is the first to find the slot stale since it was resolved.
+    pub(crate) fn found_stale(&self) -> bool {
+        self.stale.change(Ordering::Relaxed, |_seen| 1) == 0
+    }
+
+    /// Whether the entry is registered in a life.
+    pub(crate) fn lives_in(&self, life: u64) -> bool {
+        self.life.load(Ordering::Relaxed) == life
+    }
+
+    /// Whether the caller is the one to register the entry in a life.
+    pub(crate) fn moves_to(&self, life: u64) -> bool {
+        self.life.change(Ordering::Relaxed, |_seen| life) != life
+    }
+}
+
+fn pack(number: SessionNumber, slot: Slot) -> u64 {
+    u64::from(slot.index) | u64::from(slot.generation) << 32 | u64::from(number.0) << 48
+}
+
+/// Whether a slot word was written for a session.
+#[inline]
+const fn is_of(word: u64, number: SessionNumber) -> bool {
+    (word >> 48) as u16 == number.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SLOT: Slot = Slot {
+        index: 0x000f_fffe,
+        generation: 0xfedc,
+    };
+
+    #[test]
+    fn a_slot_belongs_to_its_session_alone() {
+        let entry = Entry::new("a");
+        let first = SessionNumber::FIRST;
+        assert_eq!(entry.slot(first), None);
+        entry.resolved(first, SLOT);
+        assert_eq!(entry.slot(first), Some(SLOT));
+        assert_eq!(entry.slot(first.next()), None);
+        assert_eq!(entry.slot(first.next().next()), None);
+        entry.resolved(first.next(), Slot::OVERFLOW);
+        assert_eq!(entry.slot(first), Some(SLOT), "the old session goes on");
+    }
+
+    #[test]
+    fn the_overflow_slot_never_replaces_an_answer() {
+        let entry = Entry::new("a");
+        let number = SessionNumber::FIRST;
+        entry.overflow_until_resolved(number);
+        assert_eq!(entry.slot(number), Some(Slot::OVERFLOW));
+        entry.resolved(number, SLOT);
+        entry.overflow_until_resolved(number);
+        assert_eq!(entry.slot(number), Some(SLOT));
+    }
+
+    #[test]
+    fn the_parity_changes_with_each_session_for_ever() {
+        let mut number = SessionNumber(u16::MAX - 2);
+        for _session in 0..6 {
+            let next = number.next();
+            assert_ne!(next.0 & 1, number.0 & 1);
+            assert_ne!(next.0, 0);
+            number = next;
+        }
+    }
+
+    #[test]
+    fn a_stale_slot_is_reported_once_until_it_is_resolved() {
+        let entry = Entry::new("a");
+        assert!(entry.found_stale());
+        assert!(!entry.found_stale());
+        entry.resolved(SessionNumber::FIRST, SLOT);
+        assert!(entry.found_stale());
+    }
+}

@@ -1,0 +1,92 @@
+//! What can go wrong before a decision.
+
+use std::io;
+use std::path::PathBuf;
+
+use tidegate_abi::NameFault;
+use tidegate_abi::message::{FaultCode, FrameFault};
+use tidegate_segment::board::HeaderFault;
+use tidegate_segment::os::memfd::FileError;
+
+/// Why there is no connection to an agent.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The socket cannot be reached: most often no agent runs there.
+    #[error("{path}: {call}: {source}; is the agent running with this runtime directory?", path = .path.display())]
+    Socket {
+        /// The agent's socket.
+        path: PathBuf,
+        /// What was tried.
+        call: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The agent ended the connection.
+    #[error("the agent ended the connection")]
+    Ended,
+    /// The agent took the connection and said nothing in time.
+    #[error("the agent did not answer within {0} ms")]
+    Silent(u128),
+    /// The agent answered with a fault.
+    #[error("the agent refused the connection: {text} ({code:?})")]
+    Fault {
+        /// What kind.
+        code: FaultCode,
+        /// In the agent's words.
+        text: Box<str>,
+    },
+    /// The agent sent bytes that are not a message.
+    #[error("the agent sent a frame that cannot be read ({0:?}); upgrade the older of the two")]
+    Frame(FrameFault),
+    /// The agent sent a message that does not belong here.
+    #[error("the agent sent {0}; upgrade the older of the two")]
+    Unexpected(&'static str),
+    /// The agent speaks another version.
+    #[error(
+        "the agent speaks version {found}, this program {}; upgrade the older of the two",
+        tidegate_abi::VERSION
+    )]
+    Version {
+        /// The agent's version.
+        found: u32,
+    },
+    /// The agent cannot watch this process, so it may not map the pages.
+    #[error("the agent gave no seat: it cannot see this process (another pid namespace?)")]
+    NoSeat,
+    /// The pages cannot be trusted or mapped.
+    #[error(transparent)]
+    Pages(#[from] FileError),
+    /// The pages are not what they should be.
+    #[error(transparent)]
+    Header(#[from] HeaderFault),
+    /// This process has no room for what the client needs.
+    #[error("{call}: {source}")]
+    Process {
+        /// What was tried.
+        call: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+/// A name that no resource can have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("resource name {name:?} {}", .fault.text())]
+pub struct NameError {
+    name: String,
+    fault: NameFault,
+}
+
+impl NameError {
+    pub(crate) fn new(name: &str, fault: NameFault) -> Self {
+        Self {
+            name: name.to_owned(),
+            fault,
+        }
+    }
+
+    /// What is wrong with the name.
+    pub const fn fault(&self) -> NameFault {
+        self.fault
+    }
+}

@@ -1,0 +1,269 @@
+//! The keeper: the background thread that connects, resolves names, and notices the end.
+//!
+//! It prepares a session completely before it puts it in the place of the one before: all names of
+//! the process are resolved first, so that no decision goes unprotected because of the change.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use rustix::fd::AsFd as _;
+use tidegate_abi::message::Message;
+use tidegate_segment::board::Slot;
+use tidegate_segment::clock;
+
+use crate::client::Inner;
+use crate::connection::{Connection, Pages, readable, wait};
+use crate::entry::{Entry, SessionNumber};
+use crate::error::ConnectError;
+use crate::life::{Life, Phase};
+use crate::session::{Seated, Session};
+
+/// The first pause after a failure, and after the end of a session.
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+/// The longest pause.
+const PAUSE_MAX: Duration = Duration::from_secs(2);
+
+/// Keeps a client connected for as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    inner: Weak<Inner>,
+    sockets: Vec<PathBuf>,
+    life: &'static Life,
+    /// Failures in a row.
+    failures: u32,
+    /// The pages of the session in force.
+    pages: Option<Pages>,
+}
+
+/// A connection with what is under way on it.
+struct Service {
+    connection: Connection,
+    seated: Seated,
+    number: SessionNumber,
+    /// The session and its pages, until they are in force.
+    prepared: Option<(Session, Pages)>,
+    /// The entry that the agent was asked for.
+    asked: Option<Arc<Entry>>,
+}
+
+/// Why a service is over.
+enum End {
+    /// The client is dropped.
+    Closing,
+    /// The agent or the seat is lost.
+    Lost(ConnectError),
+}
+
+impl From<ConnectError> for End {
+    fn from(error: ConnectError) -> Self {
+        Self::Lost(error)
+    }
+}
+
+impl Keeper {
+    /// Starts the keeper of a life.
+    ///
+    /// # Errors
+    /// The process may have no more threads.
+    pub(crate) fn start(inner: &Arc<Inner>, life: &'static Life) -> Result<(), ConnectError> {
+        let keeper = Self {
+            inner: Arc::downgrade(inner),
+            sockets: inner.sockets().to_vec(),
+            life,
+            failures: 0,
+            pages: None,
+        };
+        std::thread::Builder::new()
+            .name("tidegate".to_owned())
+            .spawn(move || keeper.run())
+            .map(drop)
+            .map_err(|source| ConnectError::Process {
+                call: "thread",
+                source,
+            })
+    }
+
+    fn run(mut self) {
+        while !self.life.closing() {
+            let lost = match self.connect().and_then(|service| self.serve(service)) {
+                Ok(()) => break,
+                Err(lost) => lost,
+            };
+            self.life.change(|state| state.phase = Phase::Apart(lost));
+            let pause = pause(self.failures, clock::monotonic_ns());
+            self.failures = self.failures.saturating_add(1);
+            self.rest(pause);
+        }
+        if let Some(pages) = self.pages.take() {
+            pages.retire();
+        }
+    }
+
+    /// Connects to the first agent that answers. The error is the most telling one: a socket that is
+    /// there and does not answer says more than one that is missing.
+    fn connect(&self) -> Result<Service, ConnectError> {
+        let number = match self.inner.upgrade() {
+            Some(inner) => inner.session().number().next(),
+            None => SessionNumber::FIRST,
+        };
+        let mut telling = None;
+        for path in &self.sockets {
+            match Connection::open(path) {
+                Ok((connection, seated, pages)) => {
+                    let session = Session::new(number, self.life, Some(seated));
+                    return Ok(Service {
+                        connection,
+                        seated,
+                        number,
+                        prepared: Some((session, pages)),
+                        asked: None,
+                    });
+                }
+                Err(error) => match telling {
+                    Some(ref before) if !is_missing(before) => {}
+                    _missing => telling = Some(error),
+                },
+            }
+        }
+        Err(telling.unwrap_or(ConnectError::Unexpected("nothing: no socket is known")))
+    }
+
+    /// Serves a connection to its end; `Ok` when the client is dropped.
+    fn serve(&mut self, mut service: Service) -> Result<(), ConnectError> {
+        self.life.lock().all_pending();
+        let end = loop {
+            if let Err(end) = self.step(&mut service) {
+                break end;
+            }
+        };
+        if let Some((_session, pages)) = service.prepared {
+            pages.retire();
+        }
+        match end {
+            End::Closing => Ok(()),
+            End::Lost(error) => Err(error),
+        }
+    }
+
+    /// Gets on as far as possible, then waits for the next event and handles it.
+    fn step(&mut self, service: &mut Service) -> Result<(), End> {
+        if service.asked.is_none() {
+            self.advance(service)?;
+        }
+        let [answered, rung] = wait([service.connection.as_fd(), self.life.bell()], None)?;
+        if rung {
+            self.life.silence();
+            if self.life.closing() {
+                return Err(End::Closing);
+            }
+            if !service.seated.gate.seated() {
+                return Err(End::Lost(ConnectError::Ended));
+            }
+        }
+        if answered {
+            self.take_answer(service)?;
+        }
+        Ok(())
+    }
+
+    /// Asks for the next slot; where none is waited for, puts a prepared session into force.
+    fn advance(&mut self, service: &mut Service) -> Result<(), End> {
+        let mut state = self.life.lock();
+        if let Some(entry) = state.pending.pop_front() {
+            drop(state);
+            let name = entry.name();
+            service
+                .connection
+                .send(&Message::Resolve { name }.encode())?;
+            service.asked = Some(entry);
+        } else if let Some((session, pages)) = service.prepared.take() {
+            let Some(inner) = self.inner.upgrade() else {
+                pages.retire();
+                return Err(End::Closing);
+            };
+            // Under the lock: a name that comes now is one of the new session.
+            inner.put_in_force(session);
+            state.phase = Phase::Connected;
+            drop(state);
+            self.life.change(|_state| ());
+            self.failures = 0;
+            if let Some(before) = self.pages.replace(pages) {
+                before.retire();
+            }
+        }
+        Ok(())
+    }
+
+    fn take_answer(&self, service: &mut Service) -> Result<(), ConnectError> {
+        let slot = service.connection.receive(slot_in)?;
+        let asked = service.asked.take();
+        let entry = asked.ok_or(ConnectError::Unexpected("an answer to no question"))?;
+        self.life
+            .change(|_state| entry.resolved(service.number, slot));
+        Ok(())
+    }
+
+    /// Waits until a pause is over or the client is dropped.
+    fn rest(&self, pause: Duration) {
+        // A bell rung for a name needs no hurry: there is nobody to ask.
+        while matches!(readable(self.life.bell(), pause), Ok(true)) {
+            self.life.silence();
+            if self.life.closing() {
+                return;
+            }
+        }
+    }
+}
+
+/// The slot that the agent answers with.
+fn slot_in(message: Message<'_>) -> Result<Slot, ConnectError> {
+    if let Message::Resolved {
+        slot: index,
+        generation,
+        overflow: _,
+    } = message
+    {
+        Ok(Slot { index, generation })
+    } else if let Message::Fault { .. } = message {
+        // The agent has no place for the name: it shares the slot of all such names.
+        Ok(Slot::OVERFLOW)
+    } else {
+        Err(ConnectError::Unexpected("no answer to a resolve"))
+    }
+}
+
+fn is_missing(error: &ConnectError) -> bool {
+    matches!(error, ConnectError::Socket { source, .. } if source.kind() == std::io::ErrorKind::NotFound)
+}
+
+/// How long to wait after some failures in a row: doubled each time, and spread by the low bits of
+/// the clock over the upper half, so that clients do not come back as one.
+fn pause(failures: u32, now_ns: u64) -> Duration {
+    let doubled = PAUSE_MIN.saturating_mul(1_u32.checked_shl(failures).unwrap_or(u32::MAX));
+    let longest = doubled.min(PAUSE_MAX);
+    // A multiplication mixes the low bits up; the top ten are the share, in 1/1024.
+    let share = now_ns.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54;
+    let share = u32::try_from(share).unwrap_or(0);
+    let half = longest / 2;
+    half.saturating_add(half.saturating_mul(share) / 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_two_seconds_and_are_spread() {
+        for now_ns in [0, 1, 12_345, u64::MAX] {
+            let mut least = PAUSE_MIN / 2;
+            for failures in 0..40 {
+                let pause = pause(failures, now_ns);
+                assert!(pause >= least.min(PAUSE_MAX / 2), "{failures}: {pause:?}");
+                assert!(pause <= PAUSE_MAX, "{failures}: {pause:?}");
+                least = least.saturating_mul(2);
+            }
+        }
+        assert_ne!(pause(3, 1), pause(3, 2));
+    }
+}

@@ -1,0 +1,107 @@
+//! A resource, and what is asked of it.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use tidegate_abi::decision::{Class, Direction};
+use tidegate_segment::gate::Request;
+
+use crate::client::Inner;
+use crate::entry::Entry;
+use crate::permit::Permit;
+use crate::refused::Refused;
+
+/// A named piece of work. Make it once and keep it; clones are cheap.
+#[derive(Debug, Clone)]
+pub struct Resource {
+    inner: Arc<Inner>,
+    entry: Arc<Entry>,
+}
+
+impl Resource {
+    pub(crate) fn new(inner: Arc<Inner>, entry: Arc<Entry>) -> Self {
+        Self { inner, entry }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.entry.name()
+    }
+
+    /// Asks for one inbound request of normal importance.
+    ///
+    /// # Errors
+    /// The request is refused: do not do it.
+    #[inline]
+    pub fn enter(&self) -> Result<Permit, Refused> {
+        self.decide(Request::default())
+    }
+
+    /// Asks for something else than [`Resource::enter`].
+    #[inline]
+    pub fn ask(&self) -> Ask<'_> {
+        Ask {
+            resource: self,
+            request: Request::default(),
+        }
+    }
+
+    #[inline]
+    fn decide(&self, request: Request) -> Result<Permit, Refused> {
+        match self.inner.session().enter(&self.entry, request) {
+            Some(verdict) => verdict,
+            None => self.decide_late(request),
+        }
+    }
+
+    /// Tries once more after the client has caught up, and else admits.
+    #[cold]
+    fn decide_late(&self, request: Request) -> Result<Permit, Refused> {
+        self.inner.catch_up(&self.entry);
+        let session = self.inner.session();
+        session.enter(&self.entry, request).unwrap_or_else(|| {
+            session.life().count_open();
+            Ok(Permit::open())
+        })
+    }
+}
+
+/// A request under construction.
+#[derive(Debug, Clone, Copy)]
+#[must_use = "nothing is asked before `enter`"]
+pub struct Ask<'r> {
+    resource: &'r Resource,
+    request: Request,
+}
+
+impl Ask<'_> {
+    /// How many requests at once; they count as one in flight. 1 by default.
+    #[inline]
+    pub const fn count(mut self, count: NonZeroU32) -> Self {
+        self.request.count = count.get();
+        self
+    }
+
+    /// How important the request is. [`Class::Normal`] by default.
+    #[inline]
+    pub const fn class(mut self, class: Class) -> Self {
+        self.request.class = class;
+        self
+    }
+
+    /// Which way the work goes. [`Direction::In`] by default; scopes look at these alone.
+    #[inline]
+    pub const fn direction(mut self, direction: Direction) -> Self {
+        self.request.direction = direction;
+        self
+    }
+
+    /// Asks.
+    ///
+    /// # Errors
+    /// The request is refused: do not do it.
+    #[inline]
+    pub fn enter(self) -> Result<Permit, Refused> {
+        self.resource.decide(self.request)
+    }
+}

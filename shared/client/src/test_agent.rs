@@ -1,0 +1,276 @@
+//! The agent's side for tests: real pages and a real socket, and nothing but what a test asks for.
+
+use std::io::IoSlice;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
+    SocketFlags, SocketType, accept_with, bind, listen, recv, send, sendmsg, socket_with,
+};
+use tidegate_abi::board::Needs;
+use tidegate_abi::decision::LossMode;
+use tidegate_abi::geometry::Geometry;
+use tidegate_abi::message::{FRAME_MAX, Message, Welcome};
+use tidegate_segment::board::{Board, Process, Record, Settings, Slot, Writers, create};
+use tidegate_segment::clock::monotonic_ns;
+use tidegate_segment::ledger::Ledger;
+use tidegate_segment::os::memfd::{self, Kind};
+
+/// A rule that admits `limit` requests in a second.
+pub(crate) fn qps(limit: u32) -> Record {
+    Record {
+        needs: Needs(Needs::QPS),
+        qps_limit: limit,
+        ..Record::default()
+    }
+}
+
+/// A rule that admits `limit` requests at a time.
+pub(crate) fn concurrency(limit: u32) -> Record {
+    Record {
+        needs: Needs(Needs::CONCURRENCY),
+        concurrency_limit: limit,
+        ..Record::default()
+    }
+}
+
+/// How the agent behaves.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Manners {
+    /// Takes hellos and resolves, and answers none.
+    pub(crate) silent: bool,
+    /// What its clock is ahead, ns.
+    pub(crate) ahead_ns: u64,
+    /// Its version, if another one than ours.
+    pub(crate) version: Option<u32>,
+    /// Gives no seats.
+    pub(crate) no_seats: bool,
+    /// Sends the ledger in the place of the board, which lacks the board's seal.
+    pub(crate) unsealed_board: bool,
+}
+
+/// One life of an agent.
+pub(crate) struct TestAgent {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    stop: OwnedFd,
+    listener: OwnedFd,
+}
+
+pub(crate) struct State {
+    pub(crate) manners: Manners,
+    pub(crate) board: Board,
+    pub(crate) writers: Writers,
+    pub(crate) ledger: Ledger,
+    files: [OwnedFd; 2],
+    words: [usize; 2],
+    seats: u32,
+    connections: usize,
+}
+
+impl TestAgent {
+    /// Serves `gate.sock` in a directory, with these resources and rules.
+    pub(crate) fn start(dir: &Path, manners: Manners, rules: &[(&str, Record)]) -> Self {
+        let mut state = State::new(manners);
+        state.writers.rules.add("overflow", &qps(1)).unwrap();
+        for (name, record) in rules {
+            state.writers.rules.add(name, record).unwrap();
+        }
+        let path = dir.join("gate.sock");
+        if path.exists() {
+            std::fs::remove_file(&path).unwrap();
+        }
+        let flags = SocketFlags::CLOEXEC;
+        let listener =
+            socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+        bind(&listener, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+        listen(&listener, 16).unwrap();
+        let shared = Arc::new(Shared {
+            state: Mutex::new(state),
+            stop: eventfd(0, EventfdFlags::CLOEXEC).unwrap(),
+            listener,
+        });
+        let served = Arc::clone(&shared);
+        let thread = Some(std::thread::spawn(move || served.serve()));
+        Self { shared, thread }
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.shared.state.lock().unwrap()
+    }
+
+    /// Requests in flight on a resource.
+    pub(crate) fn inflight(&self, name: &str) -> u32 {
+        let state = self.state();
+        let slot = state.find(name).unwrap();
+        state.ledger.node_inflight(&state.board, slot)
+    }
+
+    /// Connections open now.
+    pub(crate) fn connections(&self) -> usize {
+        self.state().connections
+    }
+
+    /// Ends as if killed: the pages stay with those who have them, the sockets close.
+    pub(crate) fn kill(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        rustix::io::write(&self.shared.stop, &1_u64.to_ne_bytes()).unwrap();
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+}
+
+impl Drop for TestAgent {
+    fn drop(&mut self) {
+        if self.thread.is_some() {
+            self.end();
+        }
+    }
+}
+
+impl Shared {
+    fn serve(&self) {
+        let mut connections: Vec<OwnedFd> = Vec::new();
+        loop {
+            let mut fds = vec![self.stop.as_fd(), self.listener.as_fd()];
+            fds.extend(connections.iter().map(|connection| connection.as_fd()));
+            let ready = wait_all(&fds);
+            if ready[0] {
+                return;
+            }
+            let heard: Vec<usize> = (0..connections.len()).filter(|at| ready[at + 2]).collect();
+            for at in heard.into_iter().rev() {
+                if !self.answer(&connections[at]) {
+                    connections.remove(at);
+                }
+            }
+            if ready[1] {
+                connections.push(accept_with(&self.listener, SocketFlags::CLOEXEC).unwrap());
+            }
+            self.state.lock().unwrap().connections = connections.len();
+        }
+    }
+
+    /// Answers one message; `false` at the end of the connection.
+    fn answer(&self, connection: &OwnedFd) -> bool {
+        let mut bytes = [0; FRAME_MAX];
+        let Ok((_, length)) = recv(connection, &mut bytes[..], RecvFlags::empty()) else {
+            return false;
+        };
+        if length == 0 {
+            return false;
+        }
+        let mut state = self.state.lock().unwrap();
+        if state.manners.silent {
+            return true;
+        }
+        let message = Message::decode(&bytes[..length]).unwrap();
+        if let Message::Resolve { name } = message {
+            return state.resolve(connection, name);
+        }
+        assert!(matches!(message, Message::Hello { .. }), "{message:?}");
+        state.welcome(connection)
+    }
+}
+
+impl State {
+    fn new(manners: Manners) -> Self {
+        let geometry = Geometry::new(16, 8, 4, 2).unwrap();
+        let words = [geometry.board().words, geometry.ledger().words];
+        let (board_page, board_file) = memfd::create(Kind::Board, words[0]).unwrap();
+        let (ledger_page, ledger_file) = memfd::create(Kind::Ledger, words[1]).unwrap();
+        let settings = Settings {
+            generation: 1,
+            time_to_live_ns: 1_000_000_000,
+            grace_ns: 1_000_000_000,
+            loss_mode: LossMode::Open,
+        };
+        let (board, mut writers) = create(board_page, geometry, settings).unwrap();
+        writers
+            .tick
+            .beat(monotonic_ns().wrapping_add(manners.ahead_ns));
+        Self {
+            manners,
+            board,
+            writers,
+            ledger: Ledger::create(ledger_page, geometry).unwrap(),
+            files: [board_file, ledger_file],
+            words,
+            seats: 0,
+            connections: 0,
+        }
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<Slot> {
+        let mut buffer = [0; 256];
+        (0..self.board.resources_used()).find_map(|index| {
+            let (slot, found) = self.board.name(index, &mut buffer)?;
+            (found == name).then_some(slot)
+        })
+    }
+
+    fn resolve(&self, connection: &OwnedFd, name: &str) -> bool {
+        let found = self.find(name);
+        let slot = found.unwrap_or(Slot::OVERFLOW);
+        let answer = Message::Resolved {
+            slot: slot.index,
+            generation: slot.generation,
+            overflow: u16::from(found.is_none()),
+        };
+        send(connection, answer.encode().bytes(), SendFlags::NOSIGNAL).is_ok()
+    }
+
+    fn welcome(&mut self, connection: &OwnedFd) -> bool {
+        self.seats += 1;
+        let process = Process {
+            pid: std::process::id(),
+            start: 0,
+            uid: 0,
+            scope: 0,
+        };
+        let generation = self.writers.seats.seat(self.seats, process).unwrap();
+        let (no_seat, version) = (self.manners.no_seats, self.manners.version);
+        let welcome = Welcome {
+            version: version.unwrap_or(tidegate_abi::VERSION),
+            seat: if no_seat { u32::MAX } else { self.seats },
+            seat_generation: generation,
+            scope: 0,
+            board_words: self.words[0].try_into().unwrap(),
+            ledger_words: self.words[1].try_into().unwrap(),
+            board_generation: 1,
+            now_ns: monotonic_ns().wrapping_add(self.manners.ahead_ns),
+        };
+        let mut files = [self.files[0].as_fd(), self.files[1].as_fd()];
+        if self.manners.unsealed_board {
+            files.reverse();
+        }
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        assert!(ancillary.push(SendAncillaryMessage::ScmRights(&files)));
+        let frame = Message::Welcome(welcome).encode();
+        let part = [IoSlice::new(frame.bytes())];
+        sendmsg(connection, &part, &mut ancillary, SendFlags::NOSIGNAL).is_ok()
+    }
+}
+
+fn wait_all(fds: &[std::os::fd::BorrowedFd<'_>]) -> Vec<bool> {
+    let mut polled: Vec<_> = fds
+        .iter()
+        .map(|fd| rustix::event::PollFd::from_borrowed_fd(*fd, rustix::event::PollFlags::IN))
+        .collect();
+    rustix::event::poll(&mut polled, None).unwrap();
+    polled.iter().map(|fd| !fd.revents().is_empty()).collect()
+}
