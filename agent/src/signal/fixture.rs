@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use tidegate_abi::signal::SignalId;
 
+use super::groups::GroupKey;
 use super::reading::{Missing, Readings};
 use super::roots::Roots;
-use super::sampler::{GroupKey, Sampler};
+use super::sampler::Sampler;
 
 /// One second, the step of the scripted clock.
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;

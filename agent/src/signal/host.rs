@@ -3,6 +3,7 @@
 use tidegate_abi::signal::SignalId;
 
 use super::kept_file::{KeptFile, ReadBuffer};
+use super::load::LoadWatch;
 use super::meter::to_f64;
 use super::parse::cpu_set::CpuSet;
 use super::parse::load_average;
@@ -20,6 +21,7 @@ const PRESSURE_CPU: &str = "/proc/pressure/cpu";
 pub(crate) struct HostSignals {
     stat: KeptFile,
     loadavg: KeptFile,
+    load_watch: LoadWatch,
     pressure: PressureSignals,
     last_times: Option<CpuTimes>,
     online: CpuSet,
@@ -31,6 +33,7 @@ impl HostSignals {
         Self {
             stat: KeptFile::new(roots.proc_file("stat")),
             loadavg: KeptFile::new(roots.proc_file("loadavg")),
+            load_watch: LoadWatch::default(),
             pressure: PressureSignals::new([
                 (PRESSURE_CPU, roots.proc_file("pressure/cpu")),
                 ("/proc/pressure/memory", roots.proc_file("pressure/memory")),
@@ -48,22 +51,13 @@ impl HostSignals {
 
     /// Takes one sample of every signal of the host.
     pub(crate) fn sample(&mut self, now_ns: u64, buffer: &mut ReadBuffer, out: &mut Readings) {
-        match self.stat.read(buffer).map(proc_stat::parse) {
-            Ok(stat) => self.take_stat(&stat, out),
-            Err(fault) => stat_missing(fault, out),
+        let stat = self.stat.read(buffer).map(proc_stat::parse);
+        match &stat {
+            Ok(stat) => self.take_stat(stat, out),
+            Err(fault) => stat_missing(*fault, out),
         }
-        let loads = self
-            .loadavg
-            .read(buffer)
-            .and_then(load_average::parse)
-            .named(LOADAVG);
-        for (id, minute) in [SignalId::Load1, SignalId::Load5, SignalId::Load15]
-            .into_iter()
-            .zip(0..)
-        {
-            let load = loads.map(|loads| loads.minutes.get(minute).copied().unwrap_or(f64::NAN));
-            out.set(id, load);
-        }
+        let tasks = stat.and_then(|stat| Ok(stat.running?.saturating_add(stat.blocked?)));
+        self.take_load(now_ns, tasks, buffer, out);
         self.pressure.sample(now_ns, buffer, out);
         let undefined = Missing {
             source: PRESSURE_CPU,
@@ -78,6 +72,30 @@ impl HostSignals {
                     fault: Fault::GroupOnly,
                 }),
             );
+        }
+    }
+
+    /// Load averages, unless they stand still while the number of tasks does not.
+    fn take_load(
+        &mut self,
+        now_ns: u64,
+        tasks: Result<u64, Fault>,
+        buffer: &mut ReadBuffer,
+        out: &mut Readings,
+    ) {
+        let loads = self.loadavg.read(buffer).and_then(load_average::parse);
+        let is_frozen = match (loads, tasks) {
+            (Ok(loads), Ok(tasks)) => self.load_watch.is_frozen(now_ns, loads.minutes, tasks),
+            _ => false,
+        };
+        let minutes = match loads {
+            Ok(_) if is_frozen => [Err(Fault::Frozen); 3],
+            Ok(loads) => loads.minutes.map(Ok),
+            Err(fault) => [Err(fault); 3],
+        };
+        let ids = [SignalId::Load1, SignalId::Load5, SignalId::Load15];
+        for (id, load) in ids.into_iter().zip(minutes) {
+            out.set(id, load.named(LOADAVG));
         }
     }
 
@@ -216,6 +234,23 @@ mod tests {
         assert_eq!(cpu(&["cpu  1 1 1 9\n", "cpu  9 9 9 8\n"]), Fault::WentBack);
         assert_eq!(cpu(&["cpu  1 1 1 9\n", ""]), Fault::Empty);
         assert_eq!(cpu(&["cpu  1 1 1 9\n", "intr 5\n"]), Fault::NoField("cpu"));
+    }
+
+    #[test]
+    fn a_load_average_that_stands_still_over_changing_tasks_is_not_a_value() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut host = host_in(dir.path());
+        let (mut buffer, mut out) = (ReadBuffer::new(), Readings::new());
+        std::fs::write(dir.path().join("loadavg"), "0.72 0.29 0.13 1/87 6277\n").unwrap();
+        for tick in 1..=60 {
+            assert!(out.get(SignalId::Load1).value().is_some() || tick == 1);
+            let stat = format!("procs_running {}\nprocs_blocked 0\n", 1 + tick % 5);
+            std::fs::write(dir.path().join("stat"), stat).unwrap();
+            host.sample(tick * 100_000_000, &mut buffer, &mut out);
+        }
+        for id in [SignalId::Load1, SignalId::Load5, SignalId::Load15] {
+            assert_eq!(out.get(id).get().unwrap_err().fault, Fault::Frozen);
+        }
     }
 
     #[test]

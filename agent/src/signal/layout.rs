@@ -81,6 +81,13 @@ impl Layout {
         Self { roots, mounts }
     }
 
+    /// Directory of the group at the top of the cpu hierarchy.
+    pub(crate) fn top(&self) -> Option<&Path> {
+        let v1 = self.mounts.iter().find(|mount| mount.has_v1("cpu"));
+        let mount = v1.or_else(|| self.mounts.iter().find(|mount| mount.is_v2()));
+        mount.map(|mount| mount.point.as_path())
+    }
+
     /// The places of the group of a process; `None` is this process itself.
     ///
     /// # Errors

@@ -17,31 +17,35 @@
 //!     let _effective_cpus = group.readings().value(SignalId::EffectiveCpus);
 //! }
 //! ```
-//! [`Sampler::watch_process`] takes the pid of a connected service, [`Sampler::watch_path`] a path
-//! from the configuration; both answer a [`GroupKey`], the same for the same group. A group that
-//! disappears is dropped by the sample that misses it, and [`Sampler::group`] then answers `None`;
-//! whoever watches it again gets a new key, so that state kept for the old one cannot be taken for
-//! its own.
+//! [`Sampler::watch_process`] takes the pid of a connected service, [`Sampler::watch_pattern`] a path
+//! or pattern from the configuration, whose groups are looked for each second; both lead to a
+//! [`GroupKey`], the same for the same group. A group that disappears is dropped by the sample that
+//! misses it, and [`Sampler::group`] then answers `None`; when it comes back it has a new key, so
+//! that state kept for the old one cannot be taken for its own.
 //!
 //! # Inside
-//! From the bottom: `parse` (bytes to values, pure) · `kept_file` (bytes from a file that stays open)
-//! · `meter` (counters to rates) · `truth` (which file tells what on which layout: the one table) ·
-//! `layout` (where the files of a group are) · `pressure`, `host`, `cgroup` (values to readings) ·
-//! `sampler` (the tick).
+//! From the bottom: `parse` (bytes to values, pure) · `kept_file`, `directory` (bytes and names without
+//! allocating) · `meter` (counters to rates) · `truth` (which file tells what on which layout: the one
+//! table) · `layout`, `pattern` (where the files of a group are) · `pressure`, `host`, `cgroup` (values to
+//! readings) · `groups`, `sampler` (the tick).
 //!
 //! A new signal is a row in `tidegate_abi::signal`, a row in `truth`, and a line in `host` or `cgroup`
 //! that fills it.
 
 mod cgroup;
+mod directory;
 #[cfg(test)]
 mod fixture;
+mod groups;
 mod host;
 mod kept_file;
 mod layout;
 #[cfg(test)]
 mod layout_tests;
+mod load;
 mod meter;
 mod parse;
+mod pattern;
 mod pressure;
 mod reading;
 mod roots;
@@ -49,6 +53,8 @@ mod sampler;
 mod truth;
 
 pub use cgroup::Limiter;
+pub use groups::{GROUPS_MAX, Group, GroupKey, PatternKey};
+pub use pattern::{GroupPattern, PatternFault};
 pub use reading::{Fault, Missing, Reading, Readings};
 pub use roots::Roots;
-pub use sampler::{GROUPS_MAX, Group, GroupKey, Sampler};
+pub use sampler::Sampler;

@@ -2,50 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use super::cgroup::{CgroupSignals, Limiter};
+use super::groups::{Group, GroupKey, Groups, PatternKey};
 use super::host::HostSignals;
 use super::kept_file::ReadBuffer;
-use super::layout::{Layout, Places};
+use super::layout::Layout;
+use super::pattern::GroupPattern;
 use super::reading::{Fault, Missing, Readings};
 use super::roots::Roots;
 
-/// Most groups that are watched at once; with the host they fill the board's scopes.
-pub const GROUPS_MAX: usize = tidegate_abi::geometry::SCOPES_MAX as usize - 1;
-
-/// Names one watched group for as long as it lives. A group that comes back under the same path has
-/// another key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct GroupKey {
-    slot: usize,
-    life: u64,
-}
-
-/// One watched control group.
-#[derive(Debug)]
-pub struct Group {
-    life: u64,
-    path: PathBuf,
-    places: Places,
-    signals: CgroupSignals,
-    readings: Readings,
-}
-
-impl Group {
-    /// Its path below the mount of the cpu controller, beginning with `/`.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// What the last sample read.
-    pub fn readings(&self) -> &Readings {
-        &self.readings
-    }
-
-    /// What holds its CPUs down to [`SignalId::EffectiveCpus`](tidegate_abi::signal::SignalId).
-    pub fn limiter(&self) -> Limiter<'_> {
-        self.signals.limiter()
-    }
-}
+/// Time between two searches for groups that fit a pattern.
+const SEARCH_EVERY_NS: u64 = 1_000_000_000;
+/// Room for the path of a group, so that a search need not allocate.
+const PATH_BYTES: usize = 4096;
 
 /// Samples the host and the watched groups. It belongs to one thread.
 #[derive(Debug)]
@@ -54,8 +22,18 @@ pub struct Sampler {
     buffer: ReadBuffer,
     host: HostSignals,
     host_readings: Readings,
-    groups: Vec<Option<Box<Group>>>,
-    lives: u64,
+    groups: Groups,
+    patterns: Vec<GroupPattern>,
+    search: Search,
+}
+
+/// When groups were last searched for, and scratch for it.
+#[derive(Debug)]
+struct Search {
+    next_ns: u64,
+    path: PathBuf,
+    found: Vec<(PathBuf, PatternKey)>,
+    left_out: usize,
 }
 
 impl Sampler {
@@ -66,8 +44,14 @@ impl Sampler {
             layout: Layout::discover(roots),
             buffer: ReadBuffer::new(),
             host_readings: Readings::new(),
-            groups: Vec::with_capacity(GROUPS_MAX),
-            lives: 0,
+            groups: Groups::new(),
+            patterns: Vec::new(),
+            search: Search {
+                next_ns: 0,
+                path: PathBuf::with_capacity(PATH_BYTES),
+                found: Vec::new(),
+                left_out: 0,
+            },
         }
     }
 
@@ -77,11 +61,8 @@ impl Sampler {
     /// # Errors
     /// The cpu hierarchy is not in sight, or there are too many groups.
     pub fn watch_own(&mut self) -> Result<GroupKey, Missing> {
-        let told = self
-            .layout
-            .places_of_process(None)
-            .and_then(|places| self.watch(places));
-        match told {
+        let places = self.layout.places_of_process(None);
+        match places.and_then(|places| self.groups.watch(places)) {
             Err(missing) if missing.fault != Fault::TooMany => self.watch_path(Path::new("/")),
             told => told,
         }
@@ -93,7 +74,7 @@ impl Sampler {
     /// The process is gone, its group is not in sight, or there are too many groups.
     pub fn watch_process(&mut self, pid: u32) -> Result<GroupKey, Missing> {
         let places = self.layout.places_of_process(Some(pid))?;
-        self.watch(places)
+        self.groups.watch(places)
     }
 
     /// Watches the group at a path below the mount of the cpu controller.
@@ -101,64 +82,60 @@ impl Sampler {
     /// # Errors
     /// There is no such group now, or there are too many groups.
     pub fn watch_path(&mut self, path: &Path) -> Result<GroupKey, Missing> {
-        let places = self.layout.places_of_path(path);
-        self.watch(places)
+        self.groups.watch(self.layout.places_of_path(path))
     }
 
-    fn watch(&mut self, places: Places) -> Result<GroupKey, Missing> {
-        let cpu = places.cpu.clone()?;
-        if !cpu.dir().is_dir() {
-            return Err(Missing {
-                source: "cgroup",
-                fault: Fault::Os(libc::ENOENT),
-            });
-        }
-        let is_same = |group: &Group| group.places == places;
-        if let Some((key, _)) = self.groups().find(|(_key, group)| is_same(group)) {
-            return Ok(key);
-        }
-        let slot = self.free_slot().ok_or(Missing {
-            source: "cgroup",
-            fault: Fault::TooMany,
-        })?;
-        self.lives = self.lives.saturating_add(1);
-        let life = self.lives;
-        let group = Box::new(Group {
-            life,
-            path: Path::new("/").join(&cpu.below),
-            signals: CgroupSignals::new(&places),
-            places,
-            readings: Readings::new(),
-        });
-        match self.groups.get_mut(slot) {
-            Some(free) => *free = Some(group),
-            None => self.groups.push(Some(group)),
-        }
-        Ok(GroupKey { slot, life })
+    /// Watches every group that fits a pattern, now and later; each second the sample looks for new
+    /// ones. [`Group::pattern`] tells which pattern a group fits.
+    pub fn watch_pattern(&mut self, pattern: GroupPattern) -> PatternKey {
+        self.patterns.push(pattern);
+        self.search.next_ns = 0;
+        PatternKey(self.patterns.len().saturating_sub(1))
     }
 
-    fn free_slot(&self) -> Option<usize> {
-        let free = self
-            .groups
-            .iter()
-            .position(Option::is_none)
-            .unwrap_or(self.groups.len());
-        (free < GROUPS_MAX).then_some(free)
+    /// How many groups fit a pattern and are not watched, since there are too many or their
+    /// hierarchy is not in sight.
+    pub fn left_out(&self) -> usize {
+        self.search.left_out
     }
 
     /// Takes one sample of the host and of every group; `now_ns` is monotonic time. A group whose
-    /// directory is gone is dropped. Allocates nothing once the files have been seen at their size.
+    /// directory is gone is dropped. Allocates nothing unless a group or a larger file appears.
     pub fn sample(&mut self, now_ns: u64) {
+        if now_ns >= self.search.next_ns {
+            self.search.next_ns = now_ns.saturating_add(SEARCH_EVERY_NS);
+            self.search_groups();
+        }
         self.host
             .sample(now_ns, &mut self.buffer, &mut self.host_readings);
-        let online = *self.host.online();
-        for slot in &mut self.groups {
-            let Some(group) = slot else { continue };
-            group
-                .signals
-                .sample(now_ns, &online, &mut self.buffer, &mut group.readings);
-            if group.signals.is_gone() {
-                *slot = None;
+        self.groups
+            .sample(now_ns, self.host.online(), &mut self.buffer);
+    }
+
+    fn search_groups(&mut self) {
+        let Some(top) = self.layout.top() else { return };
+        let Search {
+            path,
+            found,
+            left_out,
+            ..
+        } = &mut self.search;
+        for (index, pattern) in self.patterns.iter().enumerate() {
+            let key = PatternKey(index);
+            pattern.find(top, path, &mut |dir| {
+                if !self.groups.fits(dir, key) {
+                    found.push((dir.to_path_buf(), key));
+                }
+            });
+        }
+        *left_out = 0;
+        for (dir, pattern) in found.drain(..) {
+            let below = dir.strip_prefix(top).unwrap_or(&dir);
+            match self.groups.watch(self.layout.places_of_path(below)) {
+                Ok(_key) => {
+                    let _first = self.groups.fits(&dir, pattern);
+                }
+                Err(_unwatched) => *left_out = left_out.saturating_add(1),
             }
         }
     }
@@ -170,23 +147,11 @@ impl Sampler {
 
     /// A watched group, if it is still there.
     pub fn group(&self, key: GroupKey) -> Option<&Group> {
-        self.groups
-            .get(key.slot)?
-            .as_deref()
-            .filter(|group| group.life == key.life)
+        self.groups.get(key)
     }
 
     /// Every watched group.
     pub fn groups(&self) -> impl Iterator<Item = (GroupKey, &Group)> {
-        self.groups.iter().enumerate().filter_map(|(slot, group)| {
-            let group = group.as_deref()?;
-            Some((
-                GroupKey {
-                    slot,
-                    life: group.life,
-                },
-                group,
-            ))
-        })
+        self.groups.iter()
     }
 }

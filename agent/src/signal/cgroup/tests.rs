@@ -6,6 +6,7 @@ use std::path::Path;
 use tidegate_abi::signal::SignalId;
 
 use super::super::fixture::{SECOND_NS, Tree, close, missing, value};
+use super::super::pattern::GroupPattern;
 use super::super::reading::Fault;
 use super::Limiter;
 
@@ -279,4 +280,39 @@ fn a_group_that_goes_is_dropped_and_comes_back_under_a_new_key() {
         missing(&sampler, again, SignalId::Cpu).fault,
         Fault::FirstSample
     );
+}
+
+#[test]
+fn groups_that_fit_a_pattern_are_watched_as_they_come_and_go() {
+    let tree = container("max");
+    let app = |number: u32| format!("cgroup/pods/app-{number}/cpu.stat");
+    tree.write(&[
+        (&app(1), "usage_usec 0\n"),
+        ("cgroup/pods/db/cpu.stat", "usage_usec 0\n"),
+    ]);
+    let mut sampler = tree.sampler();
+    let pattern = sampler.watch_pattern(GroupPattern::new("/pods/app-*").unwrap());
+    let mut paths_at = |second: u64| {
+        sampler.sample(second * SECOND_NS);
+        let mut paths: Vec<_> = sampler
+            .groups()
+            .map(|(_, group)| group.path().to_owned())
+            .collect();
+        assert!(
+            sampler
+                .groups()
+                .all(|(_key, group)| group.pattern() == Some(pattern))
+        );
+        assert_eq!(sampler.left_out(), 0);
+        paths.sort();
+        paths
+    };
+    assert_eq!(paths_at(1), [Path::new("/pods/app-1")]);
+    tree.write(&[(&app(2), "usage_usec 0\n")]);
+    assert_eq!(
+        paths_at(2),
+        [Path::new("/pods/app-1"), Path::new("/pods/app-2")]
+    );
+    fs::remove_dir_all(tree.path("cgroup/pods/app-1")).unwrap();
+    assert_eq!(paths_at(3), [Path::new("/pods/app-2")]);
 }

@@ -1,0 +1,74 @@
+//! The names in a directory, without allocating.
+
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{self, Mode, OFlags, RawDir};
+
+use super::reading::Fault;
+
+/// Room for some dozens of entries per system call.
+const BUFFER_BYTES: usize = 4096;
+
+/// A directory that was there when it was opened.
+pub(crate) struct OpenDirectory(OwnedFd);
+
+/// Opens a directory to read its names.
+///
+/// # Errors
+/// The operating system's refusal.
+pub(crate) fn open(dir: &Path) -> Result<OpenDirectory, Fault> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = fs::open(dir, flags, Mode::empty());
+    opened
+        .map(OpenDirectory)
+        .map_err(|errno| Fault::Os(errno.raw_os_error()))
+}
+
+/// Calls `visit` with each name but `.` and `..`, in the order of the kernel.
+///
+/// # Errors
+/// The operating system's refusal; some names were visited before it.
+pub(crate) fn each_name(dir: OpenDirectory, visit: &mut dyn FnMut(&[u8])) -> Result<(), Fault> {
+    let mut room = [const { MaybeUninit::uninit() }; BUFFER_BYTES];
+    let mut entries = RawDir::new(dir.0, &mut room);
+    while let Some(entry) = entries.next() {
+        let entry = entry.map_err(|errno| Fault::Os(errno.raw_os_error()))?;
+        let name = entry.file_name().to_bytes();
+        if name != b"." && name != b".." {
+            visit(name);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_visited_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let wanted: Vec<String> = (0..500)
+            .map(|number| format!("group-{number:04}"))
+            .collect();
+        for name in &wanted {
+            std::fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        let mut names = Vec::new();
+        let mut visit = |name: &[u8]| names.push(String::from_utf8(name.to_vec()).unwrap());
+        each_name(open(dir.path()).unwrap(), &mut visit).unwrap();
+        names.sort();
+        assert_eq!(names, wanted);
+    }
+
+    #[test]
+    fn a_file_or_nothing_is_a_fault_with_its_errno() {
+        let dir = tempfile::tempdir().unwrap();
+        let fault = |name: &str| open(&dir.path().join(name)).err();
+        assert_eq!(fault("absent"), Some(Fault::Os(libc::ENOENT)));
+        std::fs::write(dir.path().join("file"), "").unwrap();
+        assert_eq!(fault("file"), Some(Fault::Os(libc::ENOTDIR)));
+    }
+}

@@ -1,0 +1,173 @@
+//! The groups that are watched: each in a slot, named by a key for as long as it lives.
+
+use std::path::{Path, PathBuf};
+
+use super::cgroup::{CgroupSignals, Limiter};
+use super::kept_file::ReadBuffer;
+use super::layout::Places;
+use super::parse::cpu_set::CpuSet;
+use super::reading::{Fault, Missing, Readings};
+
+/// Most groups that are watched at once; with the host they fill the board's scopes.
+pub const GROUPS_MAX: usize = tidegate_abi::geometry::SCOPES_MAX as usize - 1;
+
+/// Names one watched group for as long as it lives. A group that comes back under the same path has
+/// another key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct GroupKey {
+    slot: usize,
+    life: u64,
+}
+
+/// Names one pattern, by the order in which patterns were given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PatternKey(pub(crate) usize);
+
+/// One watched control group.
+#[derive(Debug)]
+pub struct Group {
+    life: u64,
+    path: PathBuf,
+    dir: PathBuf,
+    pattern: Option<PatternKey>,
+    places: Places,
+    signals: CgroupSignals,
+    readings: Readings,
+}
+
+impl Group {
+    /// Its path below the mount of the cpu controller, beginning with `/`.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The first pattern that it fits, if it fits any.
+    pub fn pattern(&self) -> Option<PatternKey> {
+        self.pattern
+    }
+
+    /// What the last sample read.
+    pub fn readings(&self) -> &Readings {
+        &self.readings
+    }
+
+    /// What holds its CPUs down to [`SignalId::EffectiveCpus`](tidegate_abi::signal::SignalId).
+    pub fn limiter(&self) -> Limiter<'_> {
+        self.signals.limiter()
+    }
+}
+
+/// All watched groups.
+#[derive(Debug)]
+pub(crate) struct Groups {
+    slots: Vec<Option<Box<Group>>>,
+    lives: u64,
+}
+
+impl Groups {
+    /// No groups yet, with room for all.
+    pub(crate) fn new() -> Self {
+        Self {
+            slots: Vec::with_capacity(GROUPS_MAX),
+            lives: 0,
+        }
+    }
+
+    /// Watches the group at these places; one that is watched already keeps its key.
+    ///
+    /// # Errors
+    /// The group is not there, or there are too many.
+    pub(crate) fn watch(&mut self, places: Places) -> Result<GroupKey, Missing> {
+        let cpu = places.cpu.as_ref().map_err(|missing| *missing)?;
+        let dir = cpu.dir();
+        if !dir.is_dir() {
+            return Err(Missing {
+                source: "cgroup",
+                fault: Fault::Os(libc::ENOENT),
+            });
+        }
+        if let Some((key, _)) = self.iter().find(|(_key, group)| group.places == places) {
+            return Ok(key);
+        }
+        let slot = self.free_slot().ok_or(Missing {
+            source: "cgroup",
+            fault: Fault::TooMany,
+        })?;
+        self.lives = self.lives.saturating_add(1);
+        let group = Box::new(Group {
+            life: self.lives,
+            path: Path::new("/").join(&cpu.below),
+            dir,
+            pattern: None,
+            signals: CgroupSignals::new(&places),
+            places,
+            readings: Readings::new(),
+        });
+        match self.slots.get_mut(slot) {
+            Some(free) => *free = Some(group),
+            None => self.slots.push(Some(group)),
+        }
+        Ok(GroupKey {
+            slot,
+            life: self.lives,
+        })
+    }
+
+    fn free_slot(&self) -> Option<usize> {
+        let free = self
+            .slots
+            .iter()
+            .position(Option::is_none)
+            .unwrap_or(self.slots.len());
+        (free < GROUPS_MAX).then_some(free)
+    }
+
+    /// Notes that the group in a directory fits a pattern; `false` if no such group is watched.
+    pub(crate) fn fits(&mut self, dir: &Path, pattern: PatternKey) -> bool {
+        let Some(group) = self
+            .slots
+            .iter_mut()
+            .flatten()
+            .find(|group| group.dir == dir)
+        else {
+            return false;
+        };
+        group.pattern.get_or_insert(pattern);
+        true
+    }
+
+    /// Takes one sample of every group and drops those whose directory is gone.
+    pub(crate) fn sample(&mut self, now_ns: u64, online: &CpuSet, buffer: &mut ReadBuffer) {
+        for slot in &mut self.slots {
+            let Some(group) = slot else { continue };
+            group
+                .signals
+                .sample(now_ns, online, buffer, &mut group.readings);
+            if group.signals.is_gone() {
+                *slot = None;
+            }
+        }
+    }
+
+    /// The group of a key, if it is still there.
+    pub(crate) fn get(&self, key: GroupKey) -> Option<&Group> {
+        self.slots
+            .get(key.slot)?
+            .as_deref()
+            .filter(|group| group.life == key.life)
+    }
+
+    /// Every group with its key.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (GroupKey, &Group)> {
+        self.slots.iter().enumerate().filter_map(|(slot, group)| {
+            let group = group.as_deref()?;
+            Some((
+                GroupKey {
+                    slot,
+                    life: group.life,
+                },
+                group,
+            ))
+        })
+    }
+}
