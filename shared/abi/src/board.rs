@@ -9,119 +9,146 @@ pub const MAGIC: u64 = 0x5449_4445_4741_5445;
 pub mod header {
     /// Cache lines of the header.
     pub const LINES: usize = 8;
-    /// [`super::MAGIC`].
-    pub const MAGIC: usize = 0;
-    /// [`crate::VERSION`].
-    pub const VERSION: usize = 1;
-    /// Resources in the low half, seats in the high half.
-    pub const RESOURCES_SEATS: usize = 2;
-    /// Lanes in the low half, scopes in the high half.
-    pub const LANES_SCOPES: usize = 3;
-    /// Generation of this board: a random number that the ledger's header repeats.
-    pub const GENERATION: usize = 4;
-    /// Monotonic time of the agent's last tick, ns.
-    pub const HEARTBEAT_NS: usize = 8;
-    /// Number of the last tick.
-    pub const TICK: usize = 9;
-    /// A heartbeat older than this is a silent agent, ns.
-    pub const TIME_TO_LIVE_NS: usize = 10;
-    /// How long a silent agent's adaptive limits are kept, ns.
-    pub const GRACE_NS: usize = 11;
-    /// [`crate::decision::LossMode`] as a number.
-    pub const LOSS_MODE: usize = 12;
-    /// Generation of the rule set; its lowest bit names the copy of the records that is in force.
-    pub const RULES_GENERATION: usize = 16;
-    /// Resource slots handed out; slots at or above it are not to be read.
-    pub const RESOURCES_USED: usize = 17;
-    /// Seats ever handed out; seats at or above it are not to be read.
-    pub const SEATS_USED: usize = 18;
-    /// Scopes ever handed out.
-    pub const SCOPES_USED: usize = 19;
-    /// Bytes of the name text in use.
-    pub const NAMES_USED: usize = 20;
-    /// Generation of the clock parameters; its lowest bit names the set in force.
-    pub const CLOCK_GENERATION: usize = 24;
-    /// First word of the first of two sets of clock parameters, one cache line each.
-    pub const CLOCK_SETS: [usize; 2] = [32, 40];
+    /// First words of the two sets of clock parameters; an even generation names the first.
+    pub const CLOCK_SETS: [usize; 2] = [CLOCK_EVEN, CLOCK_ODD];
+
+    crate::list::listed! {
+        FIELDS: usize;
+        /// [`super::MAGIC`].
+        MAGIC = 0;
+        /// [`crate::VERSION`].
+        VERSION = 1;
+        /// Resources in the low half, seats in the high half.
+        RESOURCES_SEATS = 2;
+        /// Lanes in the low half, scopes in the high half.
+        LANES_SCOPES = 3;
+        /// Generation of this board: a random number that the ledger's header repeats.
+        GENERATION = 4;
+        /// Monotonic time of the agent's last tick, ns.
+        HEARTBEAT_NS = 8;
+        /// Number of the last tick.
+        TICK = 9;
+        /// A heartbeat older than this is a silent agent, ns.
+        TIME_TO_LIVE_NS = 10;
+        /// How long a silent agent's adaptive limits are kept, ns.
+        GRACE_NS = 11;
+        /// [`crate::decision::LossMode`] as a number.
+        LOSS_MODE = 12;
+        /// Generation of the rule set; its lowest bit names the copy of the records that is in force.
+        RULES_GENERATION = 16;
+        /// Resource slots handed out; slots at or above it are not to be read.
+        RESOURCES_USED = 17;
+        /// Seats ever handed out; seats at or above it are not to be read.
+        SEATS_USED = 18;
+        /// Scopes ever handed out.
+        SCOPES_USED = 19;
+        /// Bytes of the name text in use.
+        NAMES_USED = 20;
+        /// Generation of the clock parameters; its lowest bit names the set in force.
+        CLOCK_GENERATION = 24;
+        /// First word of the set of clock parameters in force while the generation is even.
+        CLOCK_EVEN = 32;
+        /// First word of the set of clock parameters in force while the generation is odd.
+        CLOCK_ODD = 40;
+    }
 }
 
 /// Word numbers of a set of clock parameters, from the start of the set.
 ///
 /// ns = `NS` + ((`tsc` − `TSC`) × `MULT`) >> 32, with the subtraction saturating at zero.
 pub mod clock {
-    /// 1 = use the time stamp counter, 0 = read `CLOCK_MONOTONIC`.
-    pub const USE_TSC: usize = 0;
-    /// Counter at the calibration.
-    pub const TSC: usize = 1;
-    /// Monotonic ns at the calibration.
-    pub const NS: usize = 2;
-    /// ns per count, 32 fractional bits.
-    pub const MULT: usize = 3;
+    crate::list::listed! {
+        FIELDS: usize;
+        /// 1 = use the time stamp counter, 0 = read `CLOCK_MONOTONIC`.
+        USE_TSC = 0;
+        /// Counter at the calibration.
+        TSC = 1;
+        /// Monotonic ns at the calibration.
+        NS = 2;
+        /// ns per count, 32 fractional bits.
+        MULT = 3;
+    }
 }
 
 /// Word numbers of a scope record.
 pub mod scope {
     /// Words of a record.
     pub const WORDS: usize = 16;
-    /// What a decision reads, see [`super::ScopeWord`].
-    pub const DECISION: usize = 0;
-    /// Allowed QPS × 1000, saturating; `u64::MAX` = no limit.
-    pub const ALLOWED_QPS_MILLI: usize = 1;
-    /// [`crate::decision::Cause`] as a number.
-    pub const CAUSE: usize = 2;
-    /// Monotonic ns of the last change of state.
-    pub const SINCE_NS: usize = 3;
-    /// Generation of the scope in this place.
-    pub const GENERATION: usize = 4;
-    /// In flight as the agent saw it in the last tick.
-    pub const INFLIGHT: usize = 5;
+
+    crate::list::listed! {
+        FIELDS: usize;
+        /// What a decision reads, see [`super::ScopeWord`].
+        DECISION = 0;
+        /// Allowed QPS × 1000, saturating; `u64::MAX` = no limit.
+        ALLOWED_QPS_MILLI = 1;
+        /// [`crate::decision::Cause`] as a number.
+        CAUSE = 2;
+        /// Monotonic ns of the last change of state.
+        SINCE_NS = 3;
+        /// Generation of the scope in this place.
+        GENERATION = 4;
+        /// In flight as the agent saw it in the last tick.
+        INFLIGHT = 5;
+    }
 }
 
 /// Word numbers of a seat record.
 pub mod seat {
     /// Words of a record.
     pub const WORDS: usize = 8;
-    /// Who sits here, see [`super::SeatWord`].
-    pub const IDENTITY: usize = 0;
-    /// Process id in the agent's pid namespace.
-    pub const PID: usize = 1;
-    /// Start time of the process, clock ticks since boot.
-    pub const START: usize = 2;
-    /// Real user id.
-    pub const UID: usize = 3;
-    /// Index of the scope of the process's own cgroup; 0 (the host) where it has none.
-    pub const SCOPE: usize = 4;
+
+    crate::list::listed! {
+        FIELDS: usize;
+        /// Who sits here, see [`super::SeatWord`].
+        IDENTITY = 0;
+        /// Process id in the agent's pid namespace.
+        PID = 1;
+        /// Start time of the process, clock ticks since boot.
+        START = 2;
+        /// Real user id.
+        UID = 3;
+        /// Index of the scope of the process's own cgroup; 0 (the host) where it has none.
+        SCOPE = 4;
+    }
 }
 
 /// Word numbers of a directory record.
 pub mod directory {
     /// Words of a record.
     pub const WORDS: usize = 2;
-    /// Slot generation in the low 16 bits, length of the name in bytes in bits 16..32, byte offset
-    /// of the name in the text in the high half. 0 = free.
-    pub const NAME: usize = 0;
-    /// 64-bit FNV-1a hash of the name.
-    pub const HASH: usize = 1;
+
+    crate::list::listed! {
+        FIELDS: usize;
+        /// Slot generation in the low 16 bits, length of the name in bytes in bits 16..32, byte offset
+        /// of the name in the text in the high half. 0 = free.
+        NAME = 0;
+        /// 64-bit FNV-1a hash of the name.
+        HASH = 1;
+    }
 }
 
 /// Word numbers of a rule record.
 pub mod record {
     /// Words of a record.
     pub const WORDS: usize = 8;
-    /// What the decision needs, see [`super::Needs`], in the low half; slot generation in bits 32..48.
-    pub const HEAD: usize = 0;
-    /// Most passes in a window, low half; the least limit of the node's plain QPS rules.
-    pub const QPS_LIMIT: usize = 1;
-    /// Most requests in flight, low half; the least limit of the node's concurrency rules.
-    pub const CONCURRENCY_LIMIT: usize = 2;
-    /// Index of the QPS rule with that limit, low half; of the concurrency rule, high half.
-    pub const RULES: usize = 3;
-    /// As [`QPS_LIMIT`], for the rules in observe mode.
-    pub const OBSERVED_QPS_LIMIT: usize = 4;
-    /// As [`CONCURRENCY_LIMIT`], for the rules in observe mode.
-    pub const OBSERVED_CONCURRENCY_LIMIT: usize = 5;
-    /// As [`RULES`], for the rules in observe mode.
-    pub const OBSERVED_RULES: usize = 6;
+
+    crate::list::listed! {
+        FIELDS: usize;
+        /// What the decision needs, see [`super::Needs`], in the low half; slot generation in bits 32..48.
+        HEAD = 0;
+        /// Most passes in a window, low half; the least limit of the node's plain QPS rules.
+        QPS_LIMIT = 1;
+        /// Most requests in flight, low half; the least limit of the node's concurrency rules.
+        CONCURRENCY_LIMIT = 2;
+        /// Index of the QPS rule with that limit, low half; of the concurrency rule, high half.
+        RULES = 3;
+        /// As [`QPS_LIMIT`], for the rules in observe mode.
+        OBSERVED_QPS_LIMIT = 4;
+        /// As [`CONCURRENCY_LIMIT`], for the rules in observe mode.
+        OBSERVED_CONCURRENCY_LIMIT = 5;
+        /// As [`RULES`], for the rules in observe mode.
+        OBSERVED_RULES = 6;
+    }
 }
 
 /// What a node's decision needs; a plain rule does not pay for kinds it does not use.
@@ -129,14 +156,17 @@ pub mod record {
 pub struct Needs(pub u32);
 
 impl Needs {
-    /// A QPS limit in force.
-    pub const QPS: u32 = 1;
-    /// A concurrency limit in force.
-    pub const CONCURRENCY: u32 = 1 << 1;
-    /// A QPS limit that only observes.
-    pub const OBSERVED_QPS: u32 = 1 << 2;
-    /// A concurrency limit that only observes.
-    pub const OBSERVED_CONCURRENCY: u32 = 1 << 3;
+    crate::list::listed! {
+        BITS: u32;
+        /// A QPS limit in force.
+        QPS = 1;
+        /// A concurrency limit in force.
+        CONCURRENCY = 1 << 1;
+        /// A QPS limit that only observes.
+        OBSERVED_QPS = 1 << 2;
+        /// A concurrency limit that only observes.
+        OBSERVED_CONCURRENCY = 1 << 3;
+    }
 
     /// Whether any of these bits is set.
     #[inline]

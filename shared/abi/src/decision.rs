@@ -1,31 +1,6 @@
 //! The words of a decision: who asks, what was answered, how it ended.
 
-/// Makes an enum whose numbers are part of the protocol, with a checked way back.
-macro_rules! wire_enum {
-    ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident = $number:literal, $text:literal;)+ }) => {
-        $(#[$meta])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[repr(u8)]
-        pub enum $name { $($(#[$vmeta])* $variant = $number,)+ }
-        impl $name {
-            /// Every value, in the order of its number.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
-            /// The value of a number that came from outside, if it is one.
-            pub const fn from_u8(number: u8) -> Option<Self> {
-                match number { $($number => Some(Self::$variant),)+ _ => None }
-            }
-            /// The word used in JSON, metrics and messages.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $text,)+ }
-            }
-            /// The value of that word.
-            pub fn from_name(text: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|value| value.name() == text)
-            }
-        }
-    };
-}
-pub(crate) use wire_enum;
+use crate::list::wire_enum;
 
 wire_enum! {
     /// Who refused. The order is the order of the gate's pipeline.

@@ -7,44 +7,60 @@ pub const MAGIC: u64 = 0x5449_4445_4c45_4447;
 pub mod header {
     /// Cache lines of the header.
     pub const LINES: usize = 8;
-    /// [`super::MAGIC`].
-    pub const MAGIC: usize = 0;
-    /// [`crate::VERSION`].
-    pub const VERSION: usize = 1;
-    /// Resources in the low half, seats in the high half.
-    pub const RESOURCES_SEATS: usize = 2;
-    /// Lanes in the low half, scopes in the high half.
-    pub const LANES_SCOPES: usize = 3;
-    /// Generation of the board that goes with this ledger now.
-    pub const BOARD_GENERATION: usize = 8;
+
+    crate::list::listed! {
+        FIELDS: usize;
+        /// [`super::MAGIC`].
+        MAGIC = 0;
+        /// [`crate::VERSION`].
+        VERSION = 1;
+        /// Resources in the low half, seats in the high half.
+        RESOURCES_SEATS = 2;
+        /// Lanes in the low half, scopes in the high half.
+        LANES_SCOPES = 3;
+        /// Generation of the board that goes with this ledger now.
+        BOARD_GENERATION = 8;
+    }
 }
 
 /// Word numbers of a scope record.
 pub mod scope {
     /// Words of a record.
     pub const WORDS: usize = 8;
-    /// Window of the callers that hold no permit (a window word, 100 ms buckets).
-    pub const ONE_SHOT: usize = 0;
+
+    crate::list::listed! {
+        FIELDS: usize;
+        /// Window of the callers that hold no permit (a window word, 100 ms buckets).
+        ONE_SHOT = 0;
+    }
 }
 
 /// Word numbers of a seat record.
 pub mod seat {
     /// Words of a record.
     pub const WORDS: usize = 8;
-    /// Decisions made without the agent (heartbeat too old), free-running.
-    pub const WITHOUT_AGENT: usize = 0;
-    /// Decisions that gave up on a changing board and admitted, free-running.
-    pub const CONTENDED: usize = 1;
+
+    crate::list::listed! {
+        FIELDS: usize;
+        /// Decisions made without the agent (heartbeat too old), free-running.
+        WITHOUT_AGENT = 0;
+        /// Decisions that gave up on a changing board and admitted, free-running.
+        CONTENDED = 1;
+    }
 }
 
 /// Word numbers of a node record.
 pub mod node {
     /// Words of a record.
     pub const WORDS: usize = 16;
-    /// Passes in the last second: a window word with buckets of 500 ms.
-    pub const PASS_WINDOW: usize = 0;
-    /// What rules in observe mode would have refused, free-running: QPS low half, concurrency high.
-    pub const OBSERVED: usize = 8;
+
+    crate::list::listed! {
+        FIELDS: usize;
+        /// Passes in the last second: a window word with buckets of 500 ms.
+        PASS_WINDOW = 0;
+        /// What rules in observe mode would have refused, free-running: QPS low half, concurrency high.
+        OBSERVED = 8;
+    }
 }
 
 /// Word numbers of a lane's totals. One writer: the thread that has the lane (lane 0: any thread of
@@ -52,45 +68,53 @@ pub mod node {
 pub mod total {
     /// Words of a record.
     pub const WORDS: usize = 8;
-    /// Inbound requests in flight, see [`super::CellWord`] (slot generation 0). A lane whose word does
-    /// not carry the generation of its seat was never used by it.
-    pub const INFLIGHT: usize = 0;
-    /// Inbound requests that ended well.
-    pub const SUCCESS: usize = 1;
-    /// Their response times, ns.
-    pub const RT_NS: usize = 2;
-    /// Inbound requests admitted.
-    pub const PASSED: usize = 3;
-    /// Inbound requests refused, for any reason.
-    pub const REFUSED: usize = 4;
-    /// Inbound requests of class probe that were admitted past a limit.
-    pub const PROBES: usize = 5;
-    /// Number of the tick in which this lane found its scope near the entry limit.
-    pub const NEAR_TICK: usize = 6;
-    /// Inbound requests refused because of a scope (they are among `REFUSED` too).
-    pub const SHED: usize = 7;
+
+    crate::list::listed! {
+        FIELDS: usize;
+        /// Inbound requests in flight, see [`super::CellWord`] (slot generation 0). A lane whose word does
+        /// not carry the generation of its seat was never used by it.
+        INFLIGHT = 0;
+        /// Inbound requests that ended well.
+        SUCCESS = 1;
+        /// Their response times, ns.
+        RT_NS = 2;
+        /// Inbound requests admitted.
+        PASSED = 3;
+        /// Inbound requests refused, for any reason.
+        REFUSED = 4;
+        /// Inbound requests of class probe that were admitted past a limit.
+        PROBES = 5;
+        /// Number of the tick in which this lane found its scope near the entry limit.
+        NEAR_TICK = 6;
+        /// Inbound requests refused because of a scope (they are among `REFUSED` too).
+        SHED = 7;
+    }
 }
 
 /// Word numbers of a cell: what one lane did on one node. One writer, as for [`total`].
 pub mod cell {
     /// Words of a record.
     pub const WORDS: usize = 8;
-    /// Requests in flight, see [`super::CellWord`].
-    pub const INFLIGHT: usize = 0;
-    /// Requests admitted.
-    pub const PASSED: usize = 1;
-    /// Requests that ended well.
-    pub const SUCCESS: usize = 2;
-    /// Requests that failed.
-    pub const ERROR: usize = 3;
-    /// Response times of those that ended well, ns.
-    pub const RT_NS: usize = 4;
-    /// Refused by flow rules.
-    pub const REFUSED_FLOW: usize = 5;
-    /// Refused by breakers (low half) and hot-parameter rules (high half).
-    pub const REFUSED_DEGRADE_PARAM: usize = 6;
-    /// Refused because of a scope (low half) and by authority rules (high half).
-    pub const REFUSED_SYSTEM_AUTHORITY: usize = 7;
+
+    crate::list::listed! {
+        FIELDS: usize;
+        /// Requests in flight, see [`super::CellWord`].
+        INFLIGHT = 0;
+        /// Requests admitted.
+        PASSED = 1;
+        /// Requests that ended well.
+        SUCCESS = 2;
+        /// Requests that failed.
+        ERROR = 3;
+        /// Response times of those that ended well, ns.
+        RT_NS = 4;
+        /// Refused by flow rules.
+        REFUSED_FLOW = 5;
+        /// Refused by breakers (low half) and hot-parameter rules (high half).
+        REFUSED_DEGRADE_PARAM = 6;
+        /// Refused because of a scope (low half) and by authority rules (high half).
+        REFUSED_SYSTEM_AUTHORITY = 7;
+    }
 }
 
 /// Requests in flight of one lane on one node: `[seat generation 24 | slot generation 16 | in flight 24]`.

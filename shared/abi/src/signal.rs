@@ -3,7 +3,7 @@
 //! A new signal is a row in [`SignalId`] and its unit in [`SignalId::unit`]; the reader that fills it
 //! stands in `agent/src/signal/`. Numbers are part of the protocol and are never used again.
 
-use crate::decision::wire_enum;
+use crate::list::wire_enum;
 
 wire_enum! {
     /// Which quantity of a scope.

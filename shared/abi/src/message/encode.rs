@@ -1,0 +1,155 @@
+//! Messages as frames.
+
+use super::{Answer, Ask, FRAME_MAX, FrameKind, HEADER, Message, Welcome};
+use crate::NAME_MAX;
+
+/// A frame under construction or ready to send.
+#[derive(Debug, Clone)]
+pub struct Frame {
+    bytes: [u8; FRAME_MAX],
+    length: usize,
+}
+
+impl Frame {
+    /// The bytes to send.
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or(&[])
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        let end = self.length.saturating_add(bytes.len());
+        if let Some(place) = self.bytes.get_mut(self.length..end) {
+            place.copy_from_slice(bytes);
+            self.length = end;
+        }
+    }
+
+    /// Text longer than a name is cut at a character.
+    fn put_text(&mut self, text: &str) {
+        let end = text.floor_char_boundary(NAME_MAX);
+        let text = text.get(..end).unwrap_or("");
+        self.put(&u16::try_from(text.len()).unwrap_or(0).to_le_bytes());
+        self.put(text.as_bytes());
+    }
+
+    fn seal(&mut self, kind: FrameKind) {
+        let length = u32::try_from(self.length).unwrap_or(0);
+        let [k0, k1] = u16::from(kind as u8).to_le_bytes();
+        let [l0, l1, l2, l3] = length.to_le_bytes();
+        if let Some(place) = self.bytes.get_mut(..HEADER) {
+            place.copy_from_slice(&[k0, k1, 0, 0, l0, l1, l2, l3]);
+        }
+    }
+}
+
+impl Message<'_> {
+    /// The frame of this message.
+    pub fn encode(&self) -> Frame {
+        let mut frame = Frame {
+            bytes: [0; FRAME_MAX],
+            length: HEADER,
+        };
+        let kind = self.put_fields(&mut frame);
+        frame.seal(kind);
+        frame
+    }
+
+    fn put_fields(&self, frame: &mut Frame) -> FrameKind {
+        match *self {
+            Self::Hello {
+                version,
+                flags,
+                now_ns,
+            } => {
+                frame.put(&version.to_le_bytes());
+                frame.put(&flags.to_le_bytes());
+                frame.put(&now_ns.to_le_bytes());
+                FrameKind::Hello
+            }
+            Self::Welcome(welcome) => {
+                put_welcome(frame, welcome);
+                FrameKind::Welcome
+            }
+            Self::Resolve { name } => {
+                frame.put_text(name);
+                FrameKind::Resolve
+            }
+            Self::Resolved {
+                slot,
+                generation,
+                overflow,
+            } => {
+                frame.put(&slot.to_le_bytes());
+                frame.put(&generation.to_le_bytes());
+                frame.put(&overflow.to_le_bytes());
+                FrameKind::Resolved
+            }
+            Self::Enter(ask) => {
+                put_ask(frame, ask);
+                FrameKind::Enter
+            }
+            Self::Verdict(answer) => {
+                put_answer(frame, answer);
+                FrameKind::Verdict
+            }
+            Self::Exit { token, outcome } => {
+                frame.put(&token);
+                frame.put(&[outcome as u8, 0]);
+                FrameKind::Exit
+            }
+            Self::Exited => FrameKind::Exited,
+            Self::Fault { code, text } => {
+                frame.put(&u16::from(code as u8).to_le_bytes());
+                frame.put_text(text);
+                FrameKind::Fault
+            }
+        }
+    }
+}
+
+fn put_welcome(frame: &mut Frame, welcome: Welcome) {
+    for part in [
+        welcome.version,
+        welcome.seat,
+        welcome.seat_generation,
+        welcome.scope,
+    ] {
+        frame.put(&part.to_le_bytes());
+    }
+    for part in [
+        welcome.board_words,
+        welcome.ledger_words,
+        welcome.board_generation,
+        welcome.now_ns,
+    ] {
+        frame.put(&part.to_le_bytes());
+    }
+}
+
+fn put_ask(frame: &mut Frame, ask: Ask<'_>) {
+    frame.put(&ask.count.to_le_bytes());
+    frame.put(&[ask.class as u8, ask.direction as u8]);
+    frame.put_text(ask.resource);
+    frame.put_text(ask.origin);
+}
+
+fn put_answer(frame: &mut Frame, answer: Answer) {
+    match answer {
+        Answer::Admitted { token, waited_ms } => {
+            frame.put(&[1, 0, 0, 0]);
+            frame.put(&token);
+            frame.put(&waited_ms.to_le_bytes());
+        }
+        Answer::Refused {
+            kind,
+            reason,
+            retry,
+            rule,
+            retry_after_ms,
+        } => {
+            frame.put(&[0, kind as u8, reason as u8, u8::from(retry)]);
+            frame.put(&rule.to_le_bytes());
+            frame.put(&retry_after_ms.to_le_bytes());
+        }
+    }
+}

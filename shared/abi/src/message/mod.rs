@@ -1,0 +1,196 @@
+//! Socket messages: one SEQPACKET packet is one frame.
+//!
+//! A frame is little-endian: kind (u16), zero (u16), length of the whole frame (u32), then the
+//! fields of that kind in the order of the struct. Text is a length (u16) and its bytes. A frame
+//! that is longer or shorter than its fields say is refused.
+
+mod decode;
+mod encode;
+
+pub use encode::Frame;
+
+use crate::decision::{Class, Direction, Outcome, Reason, RefusalKind};
+use crate::list::wire_enum;
+
+/// The longest frame, bytes.
+pub const FRAME_MAX: usize = 1024;
+/// Bytes before the fields.
+pub const HEADER: usize = 8;
+/// Seat number that means "no seat: ask over the socket".
+pub const NO_SEAT: u32 = u32::MAX;
+/// Bytes of a token that names a permit held by the agent.
+pub const TOKEN: usize = 16;
+
+/// Why a frame could not be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FrameFault {
+    /// Shorter than its fields or its own length.
+    Short,
+    /// Longer than its fields or its own length.
+    Long,
+    /// No such kind of frame.
+    Kind(u16),
+    /// A field holds a number that is not one of its values.
+    Value(&'static str),
+    /// Text is not UTF-8 or longer than [`crate::NAME_MAX`].
+    Text(&'static str),
+}
+
+wire_enum! {
+    /// Which message a frame holds.
+    FrameKind {
+        /// Service: first frame of a connection.
+        Hello = 1, "hello";
+        /// Agent: answers hello; descriptors may come with it.
+        Welcome = 2, "welcome";
+        /// Service: asks for the slot of a resource.
+        Resolve = 3, "resolve";
+        /// Agent: answers resolve.
+        Resolved = 4, "resolved";
+        /// Service: asks for a permit that the agent holds.
+        Enter = 5, "enter";
+        /// Agent: answers enter.
+        Verdict = 6, "verdict";
+        /// Service: gives a permit back.
+        Exit = 7, "exit";
+        /// Agent: answers exit.
+        Exited = 8, "exited";
+        /// Agent: something was wrong with the last frame.
+        Fault = 9, "fault";
+    }
+}
+
+wire_enum! {
+    /// Why the agent answered with a fault.
+    FaultCode {
+        /// The frame could not be read.
+        Frame = 1, "frame";
+        /// The version is not the agent's.
+        Version = 2, "version";
+        /// The frame came at the wrong time: before hello, or a second hello.
+        Order = 3, "order";
+        /// A name, count or other value is not allowed.
+        Value = 4, "value";
+        /// No such permit, or not the caller's.
+        Permit = 5, "permit";
+        /// The agent cannot serve it now (too many clients).
+        Busy = 6, "busy";
+    }
+}
+
+/// What a service asks for, in [`Message::Enter`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ask<'a> {
+    /// Name of the resource.
+    pub resource: &'a str,
+    /// Calling application, empty if unknown.
+    pub origin: &'a str,
+    /// How many requests at once, 1 or more.
+    pub count: u32,
+    /// How important.
+    pub class: Class,
+    /// Which way.
+    pub direction: Direction,
+}
+
+/// The answer to [`Message::Enter`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// Go on; give the token back with [`Message::Exit`].
+    Admitted {
+        /// Names the permit; unguessable, bound to the caller's user id.
+        token: [u8; TOKEN],
+        /// How long the caller was held before this answer, ms.
+        waited_ms: u32,
+    },
+    /// Do not.
+    Refused {
+        /// Kind of rule.
+        kind: RefusalKind,
+        /// What was over its limit.
+        reason: Reason,
+        /// Whether trying again makes sense.
+        retry: bool,
+        /// Index of the rule, `u32::MAX` where no rule refused.
+        rule: u32,
+        /// When to try again, ms from now.
+        retry_after_ms: u32,
+    },
+}
+
+/// The agent's answer to [`Message::Hello`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Welcome {
+    /// [`crate::VERSION`].
+    pub version: u32,
+    /// The seat, or [`NO_SEAT`].
+    pub seat: u32,
+    /// Generation of the seat.
+    pub seat_generation: u32,
+    /// Scope of the service's own cgroup.
+    pub scope: u32,
+    /// Words of the board.
+    pub board_words: u64,
+    /// Words of the ledger.
+    pub ledger_words: u64,
+    /// Generation of the board.
+    pub board_generation: u64,
+    /// The agent's `CLOCK_MONOTONIC`, ns.
+    pub now_ns: u64,
+}
+
+/// Any frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Message<'a> {
+    /// First frame of a service.
+    Hello {
+        /// [`crate::VERSION`].
+        version: u32,
+        /// Bit 0: the service wants to map the pages.
+        flags: u32,
+        /// The service's `CLOCK_MONOTONIC`, ns: shows a time namespace.
+        now_ns: u64,
+    },
+    /// The agent's answer; with a seat, board and ledger descriptors come with it, in this order.
+    Welcome(Welcome),
+    /// Asks for the slot of a resource.
+    Resolve {
+        /// Name of the resource.
+        name: &'a str,
+    },
+    /// The slot.
+    Resolved {
+        /// Slot number.
+        slot: u32,
+        /// Generation of the slot.
+        generation: u16,
+        /// 1 if this is an overflow slot that the name shares with others.
+        overflow: u16,
+    },
+    /// Asks for a permit held by the agent.
+    Enter(Ask<'a>),
+    /// The answer.
+    Verdict(Answer),
+    /// Gives a permit back.
+    Exit {
+        /// The permit.
+        token: [u8; TOKEN],
+        /// How it ended.
+        outcome: Outcome,
+    },
+    /// The permit was given back.
+    Exited,
+    /// Something was wrong with the last frame.
+    Fault {
+        /// What.
+        code: FaultCode,
+        /// In words.
+        text: &'a str,
+    },
+}
+
+/// Flag of [`Message::Hello`]: the service wants to map the pages.
+pub const HELLO_MAP: u32 = 1;
+
+#[cfg(test)]
+mod tests;
