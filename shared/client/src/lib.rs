@@ -47,6 +47,8 @@ mod session;
 pub mod tower;
 
 #[cfg(test)]
+mod fork_tests;
+#[cfg(test)]
 mod test_agent;
 #[cfg(test)]
 mod tests;

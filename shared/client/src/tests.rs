@@ -12,11 +12,11 @@ use crate::{Client, ConnectError, OnMissingAgent, Resource};
 /// Longest wait for something that the keeper does by itself.
 const SOON: Duration = Duration::from_secs(10);
 
-fn room() -> TempDir {
+pub(crate) fn room() -> TempDir {
     tempfile::tempdir().unwrap()
 }
 
-fn client(dir: &TempDir) -> Client {
+pub(crate) fn client(dir: &TempDir) -> Client {
     Client::builder().runtime_dir(dir.path()).connect().unwrap()
 }
 
@@ -27,7 +27,7 @@ fn strict(dir: &TempDir) -> Result<Client, ConnectError> {
 }
 
 /// Looks again and again, with the processor given away in between.
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !holds() {
         assert!(begin.elapsed() < SOON, "not in time: {what}");

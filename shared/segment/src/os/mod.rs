@@ -1,5 +1,6 @@
 //! What the operating system gives: memory files, seals, mappings, fork detection.
 
+pub mod child;
 pub mod fork;
 pub mod map;
 pub mod memfd;
