@@ -1,6 +1,9 @@
 //! The agent.
 #![forbid(unsafe_code)]
 
+pub mod bench;
+pub mod clock;
+pub mod command;
 pub mod config;
 pub mod rule;
 pub mod rule_source;

@@ -1,0 +1,154 @@
+//! One thread's decisions through shared memory.
+
+use std::hint::black_box;
+
+use tidegate_abi::decision::Outcome;
+use tidegate_segment::board::{ClockSource, Slot};
+use tidegate_segment::gate::{Gate, Request, Verdict};
+use tidegate_segment::lane;
+
+use super::pages::Pages;
+use super::timing::{Clocks, per_call_ns};
+use super::{Allocations, Figure, NoFigure, cpus};
+
+/// A limit that is in force and never reached: all rounds together admit less.
+const NEVER_REACHED: u32 = 16_000_000;
+
+/// Rounds are far shorter than a time slice, so that on a busy machine most are not interrupted.
+const ROUNDS: u32 = 4000;
+const CALLS: u32 = 1000;
+
+/// Passes and refusals whose allocations are counted.
+const COUNTED: u32 = 400_000;
+
+/// Resources of the cold figure.
+const COLD_RESOURCES: u32 = 100_000;
+const COLD_ROUNDS: u32 = 700;
+
+/// Measures passes, refusals and cold passes.
+pub(super) fn figures(clocks: &Clocks, allocations: Allocations) -> Vec<Figure> {
+    let _pinned = cpus::pin(0);
+    vec![
+        Figure {
+            name: "shm_enter_exit_ns",
+            how: "enter and exit of one resource with one flow rule, hot, one thread",
+            value: enter_exit_ns(clocks.best),
+        },
+        Figure {
+            name: "shm_enter_exit_monotonic_ns",
+            how: "the same, reading CLOCK_MONOTONIC",
+            value: enter_exit_ns(ClockSource::Monotonic),
+        },
+        Figure {
+            name: "shm_refuse_ns",
+            how: "a refusal by a flow rule, hot, one thread",
+            value: refuse_ns(clocks.best),
+        },
+        Figure {
+            name: "shm_cold_100k_ns",
+            how: "enter and exit of 100,000 resources with a flow rule each, in random order",
+            value: cold_ns(clocks.best),
+        },
+        Figure {
+            name: "shm_allocations",
+            how: "allocations in 400,000 passes and as many refusals",
+            value: count_allocations(clocks.best, allocations),
+        },
+    ]
+}
+
+fn enter_exit_ns(clock: ClockSource) -> Result<f64, NoFigure> {
+    let mut pages = Pages::new(4, clock)?;
+    let slot = pages.resource("hot", NEVER_REACHED)?;
+    let gate = pages.gate(1)?;
+    let mut refused = 0;
+    let time_ns = per_call_ns(ROUNDS, CALLS, || refused += u64::from(!pass(&gate, slot)));
+    expect_none(refused, "passes were refused")?;
+    Ok(time_ns)
+}
+
+fn refuse_ns(clock: ClockSource) -> Result<f64, NoFigure> {
+    let mut pages = Pages::new(4, clock)?;
+    let slot = pages.resource("closed", 0)?;
+    let gate = pages.gate(1)?;
+    let mut passed = 0;
+    let time_ns = per_call_ns(ROUNDS, CALLS, || passed += u64::from(pass(&gate, slot)));
+    expect_none(passed, "requests passed a limit of 0")?;
+    Ok(time_ns)
+}
+
+fn cold_ns(clock: ClockSource) -> Result<f64, NoFigure> {
+    let mut pages = Pages::new(COLD_RESOURCES, clock)?;
+    let mut slots = Vec::new();
+    for index in 0..COLD_RESOURCES {
+        slots.push(pages.resource(&format!("resource-{index}"), NEVER_REACHED)?);
+    }
+    shuffle(&mut slots);
+    let gate = pages.gate(1)?;
+    let mut refused = 0;
+    // The first time around the kernel hands out the memory.
+    for slot in &slots {
+        refused += u64::from(!pass(&gate, *slot));
+    }
+    let mut order = slots.iter().cycle();
+    let time_ns = per_call_ns(COLD_ROUNDS, CALLS, || {
+        if let Some(slot) = order.next() {
+            refused += u64::from(!pass(&gate, *slot));
+        }
+    });
+    expect_none(refused, "passes were refused")?;
+    Ok(time_ns)
+}
+
+fn count_allocations(clock: ClockSource, allocations: Allocations) -> Result<f64, NoFigure> {
+    let uncounted = || NoFigure::Wrong("this program does not count allocations".to_owned());
+    let mut pages = Pages::new(4, clock)?;
+    let open = pages.resource("hot", NEVER_REACHED)?;
+    let closed = pages.resource("closed", 0)?;
+    let gate = pages.gate(1)?;
+    let before = allocations().ok_or_else(uncounted)?;
+    for _call in 0..COUNTED {
+        black_box((pass(&gate, open), pass(&gate, closed)));
+    }
+    let after = allocations().ok_or_else(uncounted)?;
+    let made = u32::try_from(after.saturating_sub(before)).unwrap_or(u32::MAX);
+    Ok(f64::from(made))
+}
+
+/// Enters and, where that is admitted, exits, as a service does. Says whether it was admitted.
+#[inline]
+pub(super) fn pass(gate: &Gate, slot: Slot) -> bool {
+    let slot = black_box(slot);
+    match gate.enter(gate.board(), lane::current(), slot, Request::default()) {
+        Verdict::Admitted(pass) => {
+            gate.exit(gate.board(), lane::current(), black_box(pass), Outcome::Ok);
+            true
+        }
+        Verdict::Refused(refusal) => {
+            black_box(refusal);
+            false
+        }
+        Verdict::Stale => false,
+    }
+}
+
+fn expect_none(count: u64, what: &str) -> Result<(), NoFigure> {
+    if count == 0 {
+        return Ok(());
+    }
+    Err(NoFigure::Wrong(format!(
+        "{count} {what}; run the bench again"
+    )))
+}
+
+/// A fixed random order (Fisher-Yates with a 64-bit linear congruential generator).
+fn shuffle<T>(items: &mut [T]) {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    for end in (1..items.len()).rev() {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let draw = usize::try_from(state >> 33).unwrap_or(0);
+        items.swap(end, draw % end.saturating_add(1));
+    }
+}

@@ -1,0 +1,139 @@
+//! A pair of pages as an agent makes it and a service maps it.
+
+use std::os::fd::OwnedFd;
+
+use tidegate_abi::board::{Needs, ScopeWord};
+use tidegate_abi::decision::{Cause, LossMode, ScopeState};
+use tidegate_abi::geometry::Geometry;
+use tidegate_segment::board::{
+    self, Board, ClockSource, Process, Record, ScopeReport, Settings, Slot, Writers,
+};
+use tidegate_segment::clock::monotonic_ns;
+use tidegate_segment::gate::Gate;
+use tidegate_segment::ledger::Ledger;
+use tidegate_segment::os::memfd::{self, Kind};
+use tidegate_segment::page::Page;
+
+use super::NoFigure;
+
+/// A heartbeat that stays fresh while the bench runs, ns.
+const TIME_TO_LIVE_NS: u64 = 3_600_000_000_000;
+
+/// Entry limit of the host's scope: in force, and far away, as on a healthy host.
+const ENTRY: u32 = 1000;
+
+/// A pair of pages with the writing roles of its board.
+#[derive(Debug)]
+pub(super) struct Pages {
+    pub(super) board_file: OwnedFd,
+    pub(super) ledger_file: OwnedFd,
+    pub(super) writers: Box<Writers>,
+    view: View,
+}
+
+/// A pair of pages as a service sees it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct View {
+    pub(super) board: Board,
+    pub(super) ledger: Ledger,
+}
+
+impl Pages {
+    /// Pages for `resources` resources and a few seats, with a healthy host and this clock.
+    pub(super) fn new(resources: u32, clock: ClockSource) -> Result<Self, NoFigure> {
+        let geometry = Geometry::new(resources, 4, 2, 1)
+            .map_err(|fault| NoFigure::Wrong(format!("{fault:?}")))?;
+        let (board_page, board_file) = memfd::create(Kind::Board, geometry.board().words)?;
+        let (ledger_page, ledger_file) = memfd::create(Kind::Ledger, geometry.ledger().words)?;
+        let mut writers = format(board_page, ledger_page, geometry)
+            .ok_or_else(|| NoFigure::Wrong("a new page is too short".to_owned()))?;
+        writers.tick.publish_clock(clock);
+        writers.tick.beat(monotonic_ns());
+        writers.tick.publish_scope(0, &healthy(ENTRY));
+        let view = View::open(&board_file, &ledger_file)?;
+        Ok(Self {
+            board_file,
+            ledger_file,
+            writers,
+            view,
+        })
+    }
+
+    /// Adds a resource with one flow rule of `limit` passes a second.
+    pub(super) fn resource(&mut self, name: &str, limit: u32) -> Result<Slot, NoFigure> {
+        let record = Record {
+            needs: Needs(Needs::QPS),
+            qps_limit: limit,
+            ..Record::default()
+        };
+        Ok(self.writers.rules.add(name, &record)?)
+    }
+
+    /// Seats this process and gives its gate.
+    pub(super) fn gate(&mut self, seat: u32) -> Result<Gate, NoFigure> {
+        let process = Process {
+            pid: std::process::id(),
+            start: 0,
+            uid: 0,
+            scope: 0,
+        };
+        let generation = self.writers.seats.seat(seat, process);
+        let generation =
+            generation.ok_or_else(|| NoFigure::Wrong(format!("seat {seat} is taken")))?;
+        Ok(Gate::new(
+            self.view.board,
+            self.view.ledger,
+            seat,
+            generation,
+        ))
+    }
+}
+
+impl View {
+    /// Maps both files as a service does: the board read-only.
+    pub(super) fn open(board_file: &OwnedFd, ledger_file: &OwnedFd) -> Result<Self, NoFigure> {
+        let page = memfd::open(Kind::Board, board_file, words(board_file)?)?;
+        let board = Board::open(page)?;
+        let page = memfd::open(Kind::Ledger, ledger_file, words(ledger_file)?)?;
+        let ledger = Ledger::open(page, board.geometry())?;
+        Ok(Self { board, ledger })
+    }
+}
+
+/// Writes the headers of both pages.
+fn format(board_page: Page, ledger_page: Page, geometry: Geometry) -> Option<Box<Writers>> {
+    let settings = Settings {
+        generation: 1,
+        time_to_live_ns: TIME_TO_LIVE_NS,
+        grace_ns: 0,
+        loss_mode: LossMode::Open,
+    };
+    let (_board, writers) = board::create(board_page, geometry, settings)?;
+    Ledger::create(ledger_page, geometry)?;
+    Some(Box::new(writers))
+}
+
+fn words(file: &OwnedFd) -> Result<usize, NoFigure> {
+    let stat = rustix::fs::fstat(file).map_err(|errno| NoFigure::Kernel {
+        what: "fstat",
+        error: errno.into(),
+    })?;
+    Ok(usize::try_from(stat.st_size).unwrap_or(0) / 8)
+}
+
+/// A healthy scope with this entry limit.
+pub(super) const fn healthy(entry: u32) -> ScopeReport {
+    ScopeReport {
+        word: ScopeWord {
+            state: ScopeState::Healthy,
+            short: false,
+            near: false,
+            entry,
+            tight: entry / 2,
+        },
+        allowed_qps_milli: u64::MAX,
+        cause: Cause::None,
+        since_ns: 0,
+        inflight: 0,
+    }
+}

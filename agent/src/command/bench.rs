@@ -1,0 +1,40 @@
+//! `tidegate bench`.
+
+use std::fmt::Write as _;
+
+use super::output::{Failure, say};
+use crate::bench::{self, Allocations, Figure, Report};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Options {
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(options: &Options, allocations: Allocations) -> Result<(), Failure> {
+    let report = bench::run(allocations);
+    if options.json {
+        say(report.json());
+    } else {
+        say(table(&report).map_err(Failure::of)?);
+    }
+    Ok(())
+}
+
+/// A line for each figure: name, value, how it is measured.
+fn table(report: &Report) -> Result<String, std::fmt::Error> {
+    let mut text = String::new();
+    let why = report
+        .no_counter
+        .as_deref()
+        .unwrap_or("the processor's counter");
+    writeln!(text, "{:<28} {:>10}  {why}", "clock", report.clock)?;
+    for Figure { name, how, value } in &report.figures {
+        match value {
+            Ok(value) => writeln!(text, "{name:<28} {value:>10.2}  {how}")?,
+            Err(error) => writeln!(text, "{name:<28} {:>10}  not measured: {error}", "-")?,
+        }
+    }
+    Ok(text.trim_end().to_owned())
+}
