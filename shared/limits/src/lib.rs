@@ -37,7 +37,6 @@ pub mod quirks;
 pub mod statistics;
 pub mod strict;
 pub mod system;
-pub mod tally;
 pub mod threshold;
 pub mod verdict;
 pub mod warm_up;

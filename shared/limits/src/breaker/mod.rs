@@ -8,54 +8,21 @@
 //! * **generation**: one more at each trip, modulo 2^14. A permit remembers the generation it was
 //!   admitted in, so that a completion of an older one decides nothing, and the only permit of the
 //!   present generation in half-open is the probe.
-//! * **time** in µs of the clock (8.9 years): when open, the earliest time of a probe; when half-open,
+//! * **time** in ms of the clock, rounded up: when open, the earliest time of a probe; when half-open,
 //!   the end of the probe's lease.
 //!
 //! A second word is the [`Tally`] of completions. A completion is added to the tally first; what
 //! that means for the state is decided by [`Breaker::complete`]. The two words need not change as
 //! one: a trip is decided by whoever's completion finds the tally over the threshold.
 
+use crate::number::{NS_PER_MS, NS_PER_S};
 use crate::quirks::Quirks;
-use crate::tally::Tally;
 
-/// When a breaker opens.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Trip {
-    /// Share of slow calls over `ratio`.
-    SlowRatio {
-        /// A call that took longer is slow.
-        max_rt_ns: u64,
-        /// 0 to 1.
-        ratio: f64,
-    },
-    /// Share of failed calls over this, 0 to 1.
-    ErrorRatio(f64),
-    /// Failed calls over this.
-    ErrorCount(f64),
-}
+pub mod tally;
+pub mod trip;
 
-impl Trip {
-    /// Whether a completed call counts as bad. Slowness ignores errors, errors ignore time.
-    #[inline]
-    pub const fn is_bad(self, rt_ns: u64, is_error: bool) -> bool {
-        match self {
-            Self::SlowRatio { max_rt_ns, .. } => rt_ns > max_rt_ns,
-            Self::ErrorRatio(_) | Self::ErrorCount(_) => is_error,
-        }
-    }
-
-    /// The measured value, if it is over the threshold.
-    #[inline]
-    fn over(self, tally: Tally, quirks: Quirks) -> Option<f64> {
-        let (value, threshold, trips_at_one) = match self {
-            Self::SlowRatio { ratio, .. } => (tally.bad_ratio(), ratio, true),
-            Self::ErrorRatio(ratio) => (tally.bad_ratio(), ratio, !quirks.wanted()),
-            Self::ErrorCount(count) => (f64::from(tally.bad()), count, false),
-        };
-        let all_bad = trips_at_one && threshold >= 1.0 && value >= threshold;
-        (value > threshold || all_bad).then_some(value)
-    }
-}
+use tally::Tally;
+use trip::Trip;
 
 /// A breaker's rule.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -63,7 +30,7 @@ pub struct Breaker {
     /// When it opens.
     pub trip: Trip,
     /// Completions in the interval below which it does not open; at most
-    /// [`crate::tally::REQUESTS_MAX`].
+    /// [`tally::REQUESTS_MAX`].
     pub min_requests: u32,
     /// How long it stays open before a probe.
     pub recovery_ns: u64,
@@ -126,11 +93,11 @@ pub enum Change {
 struct Held {
     state: State,
     generation: u16,
-    time_us: u64,
+    time_ms: u64,
 }
 
 const GENERATION_MASK: u16 = (1 << 14) - 1;
-const TIME_MAX_US: u64 = (1 << 48) - 1;
+const TIME_MAX_MS: u64 = (1 << 48) - 1;
 
 impl Held {
     const fn unpack(word: u64) -> Self {
@@ -141,7 +108,7 @@ impl Held {
                 _ => State::Closed,
             },
             generation: (word >> 48 & GENERATION_MASK as u64) as u16,
-            time_us: word & TIME_MAX_US,
+            time_ms: word & TIME_MAX_MS,
         }
     }
 
@@ -151,12 +118,14 @@ impl Held {
             State::Open => 1,
             State::HalfOpen => 2,
         };
-        state << 62 | (self.generation as u64) << 48 | self.time_us
+        state << 62 | (self.generation as u64) << 48 | self.time_ms
     }
 
     /// Time from `now_ns` to the time in the word.
     fn until_ns(self, now_ns: u64) -> u64 {
-        self.time_us.saturating_mul(1_000).saturating_sub(now_ns)
+        self.time_ms
+            .saturating_mul(NS_PER_MS)
+            .saturating_sub(now_ns)
     }
 
     /// Open, a generation on, until `retry_at_ns`.
@@ -164,20 +133,20 @@ impl Held {
         Self {
             state: State::Open,
             generation: self.generation.wrapping_add(1) & GENERATION_MASK,
-            time_us: us(retry_at_ns),
+            time_ms: ms(retry_at_ns),
         }
     }
 }
 
-/// µs, rounded up so that nothing comes early.
-fn us(ns: u64) -> u64 {
-    ns.div_ceil(1_000).min(TIME_MAX_US)
+/// ms, rounded up so that nothing comes early.
+fn ms(ns: u64) -> u64 {
+    ns.div_ceil(NS_PER_MS).min(TIME_MAX_MS)
 }
 
 impl Breaker {
     /// The lease a probe gets if the rule says nothing: the recovery time, at least a second.
     pub fn default_lease_ns(recovery_ns: u64) -> u64 {
-        recovery_ns.max(crate::number::NS_PER_S)
+        recovery_ns.max(NS_PER_S)
     }
 
     /// The state at `now_ns`.
@@ -208,14 +177,14 @@ impl Breaker {
         if retry_after_ns > 0 {
             return (Admission::Refuse { retry_after_ns }, held);
         }
-        let lease_end_us = if self.quirks.wanted() {
-            TIME_MAX_US
+        let lease_end_ms = if self.quirks.wanted() {
+            TIME_MAX_MS
         } else {
-            us(now_ns.saturating_add(self.lease_ns))
+            ms(now_ns.saturating_add(self.lease_ns))
         };
         let probe = Held {
             state: State::HalfOpen,
-            time_us: lease_end_us,
+            time_ms: lease_end_ms,
             ..held
         };
         let generation = held.generation;
@@ -267,7 +236,7 @@ impl Breaker {
         }
         let closed = Held {
             state: State::Closed,
-            time_us: 0,
+            time_ms: 0,
             ..held
         };
         (Change::Closed, closed)
@@ -282,7 +251,7 @@ impl Breaker {
         }
         let open = Held {
             state: State::Open,
-            time_us: 0,
+            time_ms: 0,
             ..held
         };
         open.word()
@@ -298,7 +267,7 @@ impl Breaker {
         let held = Held::unpack(word);
         let has_lease = held.state == State::HalfOpen && !self.quirks.wanted();
         if has_lease && held.until_ns(now_ns) == 0 {
-            return self.trip_at(held, held.time_us.saturating_mul(1_000));
+            return self.trip_at(held, held.time_ms.saturating_mul(NS_PER_MS));
         }
         held
     }

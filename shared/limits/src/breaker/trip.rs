@@ -1,0 +1,43 @@
+//! What counts as a bad call, and how many of them are too many.
+
+use crate::breaker::tally::Tally;
+use crate::quirks::Quirks;
+
+/// When a breaker opens.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Trip {
+    /// Share of slow calls over `ratio`.
+    SlowRatio {
+        /// A call that took longer is slow.
+        max_rt_ns: u64,
+        /// 0 to 1.
+        ratio: f64,
+    },
+    /// Share of failed calls over this, 0 to 1.
+    ErrorRatio(f64),
+    /// Failed calls over this.
+    ErrorCount(f64),
+}
+
+impl Trip {
+    /// Whether a completed call counts as bad. Slowness ignores errors, errors ignore time.
+    #[inline]
+    pub const fn is_bad(self, rt_ns: u64, is_error: bool) -> bool {
+        match self {
+            Self::SlowRatio { max_rt_ns, .. } => rt_ns > max_rt_ns,
+            Self::ErrorRatio(_) | Self::ErrorCount(_) => is_error,
+        }
+    }
+
+    /// The measured value, if it is over the threshold.
+    #[inline]
+    pub(super) fn over(self, tally: Tally, quirks: Quirks) -> Option<f64> {
+        let (value, threshold, trips_at_one) = match self {
+            Self::SlowRatio { ratio, .. } => (tally.bad_ratio(), ratio, true),
+            Self::ErrorRatio(ratio) => (tally.bad_ratio(), ratio, !quirks.wanted()),
+            Self::ErrorCount(count) => (f64::from(tally.bad()), count, false),
+        };
+        let all_bad = trips_at_one && threshold >= 1.0 && value >= threshold;
+        (value > threshold || all_bad).then_some(value)
+    }
+}

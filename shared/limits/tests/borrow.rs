@@ -1,0 +1,96 @@
+//! Windows and borrowing together, against lists of passes with the time they count from.
+
+use proptest::prelude::*;
+use tidegate_limits::borrow::{Borrowed, MAX_WAIT_NS, Request};
+use tidegate_limits::window::{BucketLength, Window};
+
+const MS: u64 = 1_000_000;
+const BUCKET: BucketLength = BucketLength::HALF_SECOND;
+
+/// Passes as (start of the bucket they count in, how many).
+#[derive(Default)]
+struct Model(Vec<(u64, u32)>);
+
+impl Model {
+    fn sum(&self, starts: impl Fn(u64) -> bool) -> u32 {
+        self.0
+            .iter()
+            .filter(|(start, _)| starts(*start))
+            .map(|(_, n)| n)
+            .sum()
+    }
+
+    /// The wait in ms, if admitted.
+    fn ask(&mut self, now_ms: u64, n: u32, limit: u32, prioritized: bool) -> Option<u64> {
+        let bucket = now_ms / 500 * 500;
+        let in_window = self.sum(|start| start + 500 == bucket || start == bucket);
+        if in_window + n <= limit {
+            self.0.push((bucket, n));
+            return Some(0);
+        }
+        let lent = self.sum(|start| start > bucket);
+        let wait = 500 - now_ms % 500;
+        let oldest = self.sum(|start| start + 500 == bucket);
+        let fits = lent < limit && wait < 500 && in_window + lent + n - oldest <= limit;
+        if !prioritized || !fits {
+            return None;
+        }
+        self.0.push((bucket + 500, n));
+        Some(wait)
+    }
+}
+
+/// A node's two words.
+#[derive(Default)]
+struct Node {
+    pass: u64,
+    borrow: u64,
+}
+
+impl Node {
+    fn ask(&mut self, now_ms: u64, n: u32, limit: u32, prioritized: bool) -> Option<u64> {
+        let request = Request {
+            n,
+            now_ns: now_ms * MS,
+            bucket: BUCKET,
+            max_wait_ns: MAX_WAIT_NS,
+        };
+        let epoch = BUCKET.epoch(request.now_ns);
+        let (window, borrowed) = (
+            Window::at(self.pass, epoch),
+            Borrowed::at(self.borrow, epoch),
+        );
+        self.borrow = borrowed.word();
+        let room = limit.checked_sub(borrowed.arrived());
+        if let Some(next) = room.and_then(|room| window.try_add(n, room)) {
+            self.pass = next.word();
+            return Some(0);
+        }
+        if !prioritized {
+            return None;
+        }
+        let (wait_ns, next) = borrowed.try_borrow(request, window, limit)?;
+        self.borrow = next.word();
+        Some(wait_ns / MS)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn equals_the_lists(
+        calls in prop::collection::vec((0_u64..600, 0_u32..5, any::<bool>()), 1..300),
+        limit in 1_u32..16,
+    ) {
+        let (mut node, mut model, mut now_ms) = (Node::default(), Model::default(), 50_000);
+        for (step_ms, n, prioritized) in calls {
+            now_ms += step_ms / 6;
+            prop_assert_eq!(
+                node.ask(now_ms, n, limit, prioritized),
+                model.ask(now_ms, n, limit, prioritized),
+                "at {}", now_ms
+            );
+        }
+    }
+}
