@@ -10,9 +10,9 @@ pub mod header {
 
     crate::list::listed! {
         FIELDS: usize;
-        /// [`super::MAGIC`].
+        /// Says what the page is: [`super::MAGIC`].
         MAGIC = 0;
-        /// [`crate::VERSION`].
+        /// Version of the layout: [`crate::VERSION`].
         VERSION = 1;
         /// Resources in the low half, seats in the high half.
         RESOURCES_SEATS = 2;

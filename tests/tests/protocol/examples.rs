@@ -1,0 +1,261 @@
+//! Worked examples: hashes, packed words, whole frames.
+
+use std::fmt::Write as _;
+
+use tidegate_abi::VERSION;
+use tidegate_abi::board::{ScopeWord, SeatWord, name_hash};
+use tidegate_abi::decision::{Class, Direction, Outcome, Reason, RefusalKind, ScopeState};
+use tidegate_abi::ledger::CellWord;
+use tidegate_abi::message::{Answer, Ask, FaultCode, HELLO_MAP, Message, NO_SEAT, TOKEN, Welcome};
+use tidegate_limits::window::{BucketLength, Window};
+use tidegate_segment::clock::Calibration;
+
+use crate::tables;
+
+pub(crate) fn blocks() -> Vec<(&'static str, String)> {
+    vec![
+        ("hash vectors", hashes()),
+        ("clock vectors", clock()),
+        ("scope word vectors", scope_words()),
+        ("seat word vectors", seat_words()),
+        ("cell word vectors", cell_words()),
+        ("window word vectors", window_words()),
+        ("frame examples", frames()),
+    ]
+}
+
+fn table(head: &str, rows: impl IntoIterator<Item = (String, u64)>) -> String {
+    let mut table = format!("| {head} | word |\n|---|---|\n");
+    for (what, word) in rows {
+        writeln!(table, "| {what} | `{word:#018x}` |").expect("a string grows");
+    }
+    table
+}
+
+fn hashes() -> String {
+    let names = ["a", "order-create", "__other__", "größe"];
+    table(
+        "name",
+        names.map(|name| (format!("`{name}`"), name_hash(name.as_bytes()))),
+    )
+}
+
+fn clock() -> String {
+    // 3 GHz: a third of a ns for each count.
+    let calibration = Calibration {
+        tsc: 1_000_000,
+        ns: 5_000_000_000,
+        mult: 0x5555_5555,
+    };
+    let mut table = format!(
+        "`TSC` = {}, `NS` = {}, `MULT` = `{:#x}`:\n\n| counter | ns |\n|---:|---:|\n",
+        calibration.tsc, calibration.ns, calibration.mult
+    );
+    for counter in [999_000, 1_000_000, 4_000_000, 3_001_000_000] {
+        writeln!(table, "| {counter} | {} |", calibration.at(counter)).expect("a string grows");
+    }
+    table
+}
+
+fn scope_words() -> String {
+    let overload = ScopeWord {
+        state: ScopeState::Overload,
+        short: true,
+        near: true,
+        entry: 400,
+        tight: 100,
+    };
+    table(
+        "scope",
+        [
+            ("healthy, no limits".to_owned(), ScopeWord::OPEN.pack()),
+            (
+                "overload, short, near, entry 400, tight 100".to_owned(),
+                overload.pack(),
+            ),
+        ],
+    )
+}
+
+fn seat_words() -> String {
+    table(
+        "seat",
+        [(true, 1), (false, 0x00ab_cdef)].map(|(live, generation)| {
+            let what = if live { "live" } else { "revoked" };
+            let word = SeatWord { live, generation };
+            (format!("{what}, generation {generation:#x}"), word.pack())
+        }),
+    )
+}
+
+fn cell_words() -> String {
+    table(
+        "cell",
+        [(1, 1, 3), (0x00ab_cdef, 0, CellWord::COUNT_MASK)].map(|(seat, slot, inflight)| {
+            let what =
+                format!("seat generation {seat:#x}, slot generation {slot}, count {inflight}");
+            (
+                what,
+                CellWord {
+                    seat,
+                    slot,
+                    inflight,
+                }
+                .pack(),
+            )
+        }),
+    )
+}
+
+fn window_words() -> String {
+    let bucket = BucketLength::HALF_SECOND;
+    let mut word = 0;
+    table(
+        "step, buckets of 500 ms, limit 5",
+        [
+            (100_000_200_000_000, 3),
+            (100_000_600_000_000, 2),
+            (100_001_100_000_000, 1),
+        ]
+        .map(|(now_ns, count)| {
+            let window = Window::at(word, bucket.epoch(now_ns));
+            word = window.try_add(count, 5).expect("there is room").word();
+            (format!("count {count} more at {now_ns} ns"), word)
+        }),
+    )
+}
+
+/// Two examples of hello and enter, one of each other frame.
+fn messages() -> Vec<(&'static str, Message<'static>)> {
+    let token = *b"0123456789abcdef";
+    assert_eq!(token.len(), TOKEN);
+    let mut all = asked(token);
+    all.extend(answered(token));
+    all
+}
+
+fn asked(token: [u8; TOKEN]) -> Vec<(&'static str, Message<'static>)> {
+    let hello = |flags, now_ns| Message::Hello {
+        version: VERSION,
+        flags,
+        now_ns,
+    };
+    let enter = |resource, origin, count, class, direction| {
+        Message::Enter(Ask {
+            resource,
+            origin,
+            count,
+            class,
+            direction,
+        })
+    };
+    vec![
+        (
+            "hello that asks for the pages, now = 1 s",
+            hello(HELLO_MAP, 1_000_000_000),
+        ),
+        ("hello that does not, now = 2 s", hello(0, 2_000_000_000)),
+        (
+            "resolve `order-create`",
+            Message::Resolve {
+                name: "order-create",
+            },
+        ),
+        (
+            "enter `order-create`, no origin, count 1, normal, in",
+            enter("order-create", "", 1, Class::Normal, Direction::In),
+        ),
+        (
+            "enter `größe`, origin `web`, count 3, critical, out",
+            enter("größe", "web", 3, Class::Critical, Direction::Out),
+        ),
+        (
+            "exit, ok",
+            Message::Exit {
+                token,
+                outcome: Outcome::Ok,
+            },
+        ),
+    ]
+}
+
+fn answered(token: [u8; TOKEN]) -> Vec<(&'static str, Message<'static>)> {
+    let geometry = tables::example();
+    let words = |words: usize| u64::try_from(words).expect("fits");
+    let welcome = Welcome {
+        version: VERSION,
+        seat: 7,
+        seat_generation: 3,
+        scope: 2,
+        board_words: words(geometry.board().words),
+        ledger_words: words(geometry.ledger().words),
+        board_generation: 0x0123_4567_89ab_cdef,
+        now_ns: 1_000_000_500,
+    };
+    let no_seat = Welcome {
+        seat: NO_SEAT,
+        seat_generation: 0,
+        ..welcome
+    };
+    vec![
+        (
+            "welcome to seat 7, two descriptors come with it",
+            Message::Welcome(welcome),
+        ),
+        (
+            "welcome without a seat and without descriptors",
+            Message::Welcome(no_seat),
+        ),
+        (
+            "resolved to slot 9",
+            Message::Resolved {
+                slot: 9,
+                generation: 1,
+                overflow: 0,
+            },
+        ),
+        (
+            "verdict, admitted",
+            Message::Verdict(Answer::Admitted {
+                token,
+                waited_ms: 0,
+            }),
+        ),
+        (
+            "verdict, refused by flow rule 4 (QPS), try again in 500 ms",
+            Message::Verdict(Answer::Refused {
+                kind: RefusalKind::Flow,
+                reason: Reason::Qps,
+                retry: true,
+                rule: 4,
+                retry_after_ms: 500,
+            }),
+        ),
+        ("exited", Message::Exited),
+        (
+            "fault, wrong order",
+            Message::Fault {
+                code: FaultCode::Order,
+                text: "a second hello",
+            },
+        ),
+    ]
+}
+
+fn frames() -> String {
+    let mut text = String::new();
+    for (what, message) in messages() {
+        let frame = message.encode();
+        assert_eq!(Message::decode(frame.bytes()), Ok(message), "{what}");
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        write!(text, "{what}:\n\n```text\n").expect("a string grows");
+        for line in frame.bytes().chunks(16) {
+            let hex: Vec<String> = line.iter().map(|byte| format!("{byte:02x}")).collect();
+            writeln!(text, "{}", hex.join(" ")).expect("a string grows");
+        }
+        text.push_str("```\n");
+    }
+    text
+}
