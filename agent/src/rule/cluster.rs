@@ -38,14 +38,18 @@ settings! {
     check check_cluster;
 }
 
-/// Also run on what came from Sentinel's files.
-pub(crate) fn check_cluster(cluster: &Cluster, section: &mut Section<'_, '_>) {
+fn check_cluster(cluster: &Cluster, section: &mut Section<'_, '_>) {
+    check_window(cluster, section, ["window", "sample_count"]);
+}
+
+/// The buckets of a window are equal. `keys` are the options of window and number of buckets.
+pub(super) fn check_window(cluster: &Cluster, section: &mut Section<'_, '_>, keys: [&str; 2]) {
     let window_ms = cluster.window.as_millis();
     let divides = window_ms.checked_rem(u128::from(cluster.sample_count)) == Some(0);
     if !divides {
         section.refuse(
-            &["window", "sample_count"],
-            "a number of milliseconds that `sample_count` divides",
+            &keys,
+            "a window of a whole number of milliseconds for each bucket",
             format!("{window_ms} ms in {} buckets", cluster.sample_count),
         );
     }

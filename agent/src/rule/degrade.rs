@@ -151,8 +151,10 @@ impl DegradeOptions {
             (TripWord::ErrorCount, _) => Some(Trip::ErrorCount { threshold }),
             (TripWord::SlowRatio, Some(max_rt)) => Some(Trip::SlowRatio { max_rt, threshold }),
             (TripWord::SlowRatio, None) => {
-                let hint = "grade slow_ratio needs the time above which a request is slow";
-                section.refuse(&["max_rt", "grade"], "a duration such as \"200ms\"", hint);
+                if section.is_sound("grade") {
+                    let hint = "grade slow_ratio needs the time above which a request is slow";
+                    section.refuse(&["max_rt"], "a duration such as \"200ms\"", hint);
+                }
                 None
             }
         }

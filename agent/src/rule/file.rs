@@ -77,10 +77,11 @@ impl<O: Options> Kind for Rules<O> {
         for (index, item) in items.iter().enumerate() {
             let path = format!("{path}[{index}]");
             if let Some(mut section) = Section::open(item, &path, sink) {
+                let before = section.fault_count();
                 let options = O::read(&mut section, &O::default());
                 section.close();
                 options.check(&mut section);
-                rules.extend(options.rule(&mut section));
+                rules.extend(options.rule(&mut section, before));
             }
         }
         Some(rules)

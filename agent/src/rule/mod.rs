@@ -57,6 +57,10 @@ pub struct Rule {
     pub body: Body,
     /// Where it stands.
     pub place: Place,
+    /// Where its id stands, or the rule where it has none.
+    pub id_place: Place,
+    /// Where its `reference` stands, or the rule where it has none.
+    pub reference_place: Place,
     /// Path of its table in the file, such as `flow[2]`.
     pub path: String,
 }
@@ -116,8 +120,12 @@ pub trait Options: Settings {
     /// Checks how the options go together. `None` and a fault in the section when they do not.
     fn body(&self, section: &mut Section<'_, '_>) -> Option<Body>;
 
-    /// The whole rule.
-    fn rule(&self, section: &mut Section<'_, '_>) -> Option<Rule> {
+    /// The whole rule; `None` where the section has had faults since there were `before` of them.
+    fn rule(&self, section: &mut Section<'_, '_>, before: usize) -> Option<Rule> {
+        let body = self.body(section)?;
+        if section.fault_count() > before {
+            return None;
+        }
         let place = section.place();
         let path = section.path().to_owned();
         let id = self
@@ -126,8 +134,10 @@ pub trait Options: Settings {
         Some(Rule {
             id,
             mode: self.mode(),
-            body: self.body(section)?,
+            body,
             place,
+            id_place: section.place_of("id"),
+            reference_place: section.place_of("reference"),
             path,
         })
     }

@@ -74,13 +74,13 @@ impl RuleSet {
                 }
             };
             match shadowed {
-                Some(by) => set.warnings.push(about(
-                    &rule,
-                    "",
-                    rule.id.clone(),
-                    "rules that differ; one authority rule for a resource",
-                    format!("left out: {by} stands for it"),
-                )),
+                Some(by) => {
+                    let allowed = "rules that differ; one authority rule for a resource";
+                    let hint = format!("left out: {by} stands for it");
+                    let (place, path) = (rule.place, rule.path);
+                    let warning = Fault::at(place, path, rule.id, allowed, hint);
+                    set.warnings.push(warning);
+                }
                 None => set.rules.push(rule),
             }
         }
@@ -174,12 +174,15 @@ fn repeated_ids(rules: &[Rule]) -> Vec<Fault> {
     for rule in rules {
         let key = (rule.body.kind(), rule.id.as_str());
         if let Some(first) = seen.get(&key) {
-            let hint = format!("{} has it", first.place);
-            faults.push(about(
-                rule,
-                "id",
-                format!("\"{}\"", rule.id),
-                "an id that no other rule of the kind has",
+            let allowed = "an id that no other rule of the kind has";
+            let hint = format!("{} has it", first.id_place);
+            let option = format!("{}.id", rule.path);
+            let value = format!("\"{}\"", rule.id);
+            faults.push(Fault::at(
+                rule.id_place.clone(),
+                option,
+                value,
+                allowed,
                 hint,
             ));
         } else {
@@ -208,24 +211,11 @@ fn mutual_references(rules: &[Rule]) -> Vec<Fault> {
     let both = rules.iter().filter_map(|rule| {
         let (from, to) = edge(rule)?;
         let other = edges.get(&(to.clone(), from.clone()))?;
-        let hint = format!("the rule at {} refers back to \"{from}\"", other.place);
-        Some(about(
-            rule,
-            "reference",
-            format!("\"{to}\""),
-            "a resource without a rule that relates to this one",
-            hint,
-        ))
+        let allowed = "a resource without a rule that relates to this one";
+        let hint = format!("{} refers back to \"{from}\"", other.reference_place);
+        let option = format!("{}.reference", rule.path);
+        let place = rule.reference_place.clone();
+        Some(Fault::at(place, option, format!("\"{to}\""), allowed, hint))
     });
     both.collect()
-}
-
-/// A fault or warning about a whole rule.
-fn about(rule: &Rule, key: &str, value: String, allowed: &str, hint: String) -> Fault {
-    let option = if key.is_empty() {
-        rule.path.clone()
-    } else {
-        format!("{}.{key}", rule.path)
-    };
-    Fault::at(rule.place.clone(), option, value, allowed, hint)
 }

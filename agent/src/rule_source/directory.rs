@@ -34,7 +34,7 @@ impl DirectorySource {
 
     /// The rule files in the order of their names. Names that begin with a dot are not rule files:
     /// editors and configuration tools keep their own files so.
-    fn files(&self) -> Result<Vec<PathBuf>, Box<Fault>> {
+    fn files(&self) -> Result<Vec<PathBuf>, Vec<Fault>> {
         let mut files = Vec::new();
         let entries = match std::fs::read_dir(&self.directory) {
             // Without the directory there are no rules; it may be made later.
@@ -56,13 +56,13 @@ impl DirectorySource {
         Ok(files)
     }
 
-    fn unreadable(&self, error: &io::Error) -> Box<Fault> {
+    fn unreadable(&self, error: &io::Error) -> Vec<Fault> {
         let hint = "let the agent's user read and enter it";
         self.fault(error.to_string(), "a readable directory", hint)
     }
 
-    fn fault(&self, value: String, allowed: &str, hint: &str) -> Box<Fault> {
-        Box::new(Fault::of_file(&self.name(), value, allowed, hint))
+    fn fault(&self, value: String, allowed: &str, hint: &str) -> Vec<Fault> {
+        vec![Fault::of_file(&self.name(), value, allowed, hint)]
     }
 }
 
@@ -72,7 +72,7 @@ impl RuleSource for DirectorySource {
     }
 
     fn load(&self) -> Result<RuleSet, Vec<Fault>> {
-        let files = self.files().map_err(|fault| vec![*fault])?;
+        let files = self.files()?;
         let (mut rules, mut faults, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
         for path in files {
             match Source::read(&path) {

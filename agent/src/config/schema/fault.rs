@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -10,11 +11,14 @@ use super::source::{Source, shown};
 /// Faults of one file that are kept; the rest is only counted.
 const FAULTS_MAX: usize = 500;
 
+/// What stands where an option is missing.
+const NOTHING: &str = "nothing";
+
 /// Where something stands in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct Place {
     /// The path as it was given.
-    pub file: String,
+    pub file: Arc<str>,
     /// From 1.
     pub line: usize,
     /// From 1, in characters.
@@ -53,7 +57,7 @@ impl Fault {
         hint: impl Into<String>,
     ) -> Self {
         let place = Place {
-            file: file.to_owned(),
+            file: file.into(),
             line: 1,
             column: 1,
         };
@@ -169,6 +173,23 @@ impl<'s> Sink<'s> {
         self.push_warning(warning);
     }
 
+    /// Adds a fault about something that `span` should hold and does not.
+    pub fn lack(
+        &mut self,
+        span: &Range<usize>,
+        option: impl Into<String>,
+        allowed: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        let place = self.source.place(span.start);
+        self.push(Fault::at(place, option, NOTHING, allowed, hint));
+    }
+
+    /// Faults by now, those that are only counted included.
+    pub fn fault_count(&self) -> usize {
+        self.faults.len().saturating_add(self.left_off)
+    }
+
     fn fault(
         &self,
         span: &Range<usize>,
@@ -178,7 +199,7 @@ impl<'s> Sink<'s> {
     ) -> Fault {
         let place = self.source.place(span.start);
         let value = match self.source.excerpt(span) {
-            empty if empty.is_empty() => "nothing".to_owned(),
+            empty if empty.is_empty() => NOTHING.to_owned(),
             text => text,
         };
         Fault::at(place, shown(&option.into()), value, allowed, hint)

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::fault::{Fault, Place, Sink};
+use super::fault::{Fault, Sink};
 use super::{Member, Node, Value};
 
 /// Deepest nesting that is taken apart. Rules need four levels.
@@ -19,14 +19,13 @@ pub fn parse(sink: &mut Sink<'_>) -> Node {
     match serde_json::from_str::<&RawValue>(text) {
         Ok(raw) => Reader { text }.node(raw, DEPTH_MAX),
         Err(error) => {
-            let place = Place {
-                file: sink.source().name().to_owned(),
-                line: error.line().max(1),
-                column: error.column().max(1),
-            };
-            let shown = text.lines().nth(place.line.saturating_sub(1));
-            let value = super::source::shown(shown.unwrap_or_default().trim());
-            sink.push(Fault::at(place, "syntax", value, "JSON", error.to_string()));
+            let place = sink.source().place_at(error.line(), error.column());
+            let line = text.lines().nth(place.line.saturating_sub(1));
+            let value = super::source::shown(line.unwrap_or_default().trim());
+            let message = error.to_string();
+            // The place is said already.
+            let hint = message.split(" at line ").next().unwrap_or_default();
+            sink.push(Fault::at(place, "syntax", value, "JSON", hint));
             Node {
                 span: 0..0,
                 value: Value::List(Vec::new()),

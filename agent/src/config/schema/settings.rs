@@ -1,9 +1,8 @@
 //! A table of options as a typed struct.
 
-use std::fmt::Write as _;
-
-use super::fault::{Place, Sink};
+use super::fault::{Fault, Place, Sink};
 use super::kind::{Kind, Shown};
+use super::source::shown;
 use super::{Member, Node, Value};
 
 /// A group of options that [`settings!`](settings) made.
@@ -45,6 +44,7 @@ pub struct Section<'n, 's> {
     node: &'n Node,
     members: &'n [Member],
     known: Vec<&'static str>,
+    ignored: Vec<&'static str>,
     names: &'static [(&'static str, &'static str)],
     sink: &'n mut Sink<'s>,
 }
@@ -61,6 +61,7 @@ impl<'n, 's> Section<'n, 's> {
             node,
             members,
             known: Vec::new(),
+            ignored: Vec::new(),
             names: &[],
             sink,
         })
@@ -75,12 +76,8 @@ impl<'n, 's> Section<'n, 's> {
         let Some(member) = self.member(key) else {
             if kind.required() {
                 let path = self.path_of(key);
-                self.sink.refuse(
-                    &self.node.span,
-                    path,
-                    kind.allowed(),
-                    format!("add `{key}`"),
-                );
+                let hint = format!("add `{key}`");
+                self.sink.lack(&self.node.span, path, kind.allowed(), hint);
             }
             return base.clone();
         };
@@ -104,11 +101,23 @@ impl<'n, 's> Section<'n, 's> {
         {
             return;
         }
-        let given = keys.iter().find_map(|key| Some((*key, self.find(key)?)));
-        let key = given.map_or_else(|| keys.first().copied(), |(key, _)| Some(key));
-        let path = self.path_of(key.unwrap_or_default());
-        let span = given.map_or(&self.node.span, |(_, node)| &node.span);
-        self.sink.refuse(span, path, allowed, hint);
+        if let Some((key, node)) = keys.iter().find_map(|key| Some((key, self.find(key)?))) {
+            let path = self.path_of(key);
+            self.sink.refuse(&node.span, path, allowed, hint);
+        } else {
+            let path = self.path_of(keys.first().copied().unwrap_or_default());
+            self.sink.lack(&self.node.span, path, allowed, hint);
+        }
+    }
+
+    /// Whether an option has no fault by now.
+    pub fn is_sound(&self, key: &str) -> bool {
+        !self.sink.has_fault(&self.path_of(key))
+    }
+
+    /// Faults of the whole file by now.
+    pub fn fault_count(&self) -> usize {
+        self.sink.fault_count()
     }
 
     /// Adds a warning at an option, else at the table.
@@ -121,18 +130,27 @@ impl<'n, 's> Section<'n, 's> {
     /// Keys that no option has: faults, or warnings where the sink is lenient.
     pub fn close(&mut self) {
         for (member, allowed, hint) in self.unknown() {
-            let path = self.path_of(&member.key);
+            let source = self.sink.source();
+            let place = source.place(member.key_span.start);
+            let value = source.excerpt(&member.node.span);
+            let fault = Fault::at(
+                place,
+                shown(&self.path_of(&member.key)),
+                value,
+                allowed,
+                hint,
+            );
             if self.sink.is_lenient() {
-                self.sink.warn(&member.key_span, path, allowed, hint);
+                self.sink.push_warning(fault);
             } else {
-                self.sink.refuse(&member.key_span, path, allowed, hint);
+                self.sink.push(fault);
             }
         }
     }
 
     /// Lets these keys be there without a meaning.
     pub fn ignore(&mut self, keys: &[&'static str]) {
-        self.known.extend_from_slice(keys);
+        self.ignored.extend_from_slice(keys);
     }
 
     /// From now on, options are looked up and reported under the names that this file has for
@@ -146,30 +164,35 @@ impl<'n, 's> Section<'n, 's> {
         self.sink.source().place(self.node.span.start)
     }
 
+    /// Where an option stands, or the table where it is absent.
+    pub fn place_of(&self, key: &str) -> Place {
+        let node = self.find(key).unwrap_or(self.node);
+        self.sink.source().place(node.span.start)
+    }
+
     /// Path of the table.
     pub fn path(&self) -> &str {
         self.path
     }
 
+    /// Each stray key with what is allowed and a hint.
     fn unknown(&self) -> Vec<(&'n Member, String, String)> {
-        let stray = self.members.iter().enumerate().filter(|(index, member)| {
-            let first = self
-                .members
-                .iter()
-                .position(|other| other.key == member.key);
-            !self.known.contains(&member.key.as_str()) || first != Some(*index)
-        });
+        let mut seen: Vec<&str> = Vec::new();
+        let mut stray = Vec::new();
+        for member in self.members {
+            let key = member.key.as_str();
+            let is_known = self.known.contains(&key);
+            let hint = if is_known && seen.contains(&key) {
+                "it is given twice".to_owned()
+            } else if is_known || self.ignored.contains(&key) {
+                seen.push(key);
+                continue;
+            } else {
+                nearest("option", key, &self.known)
+            };
+            stray.push((member, self.known.join(", "), hint));
+        }
         stray
-            .map(|(_, member)| {
-                let twice = self.known.contains(&member.key.as_str());
-                let hint = if twice {
-                    "it is given twice".to_owned()
-                } else {
-                    nearest(&member.key, &self.known)
-                };
-                (member, self.known.join(", "), hint)
-            })
-            .collect()
     }
 
     fn member(&self, key: &str) -> Option<&'n Member> {
@@ -208,20 +231,18 @@ impl<'n, 's> Section<'n, 's> {
     }
 }
 
-/// A hint that names the known key most like this one.
-pub(crate) fn nearest(key: &str, known: &[&str]) -> String {
+/// A hint that names the known word most like this one.
+pub(crate) fn nearest(what: &str, key: &str, known: &[&str]) -> String {
     let likeness = |one: &&str| strsim::normalized_damerau_levenshtein(key, one);
     let best = known
         .iter()
         .copied()
         .max_by(|a, b| likeness(a).total_cmp(&likeness(b)))
         .filter(|one| likeness(one) >= 0.5);
-    let mut hint = String::from("no such option");
-    if let Some(best) = best {
-        // Writing to a String does not fail.
-        write!(hint, "; did you mean `{best}`?").unwrap_or_default();
-    }
-    hint
+    best.map_or_else(
+        || format!("no such {what}"),
+        |best| format!("no such {what}; did you mean `{best}`?"),
+    )
 }
 
 /// Makes a struct of options: for each its description, key, type, default and kind.

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::fault::{Fault, Place};
 
@@ -16,7 +17,7 @@ const SHOWN_MAX: usize = 60;
 /// A file that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    name: String,
+    name: Arc<str>,
     text: String,
     /// Byte at which each line begins.
     lines: Vec<usize>,
@@ -24,7 +25,7 @@ pub struct Source {
 
 impl Source {
     /// Takes a text under the name that faults give it.
-    pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
+    pub fn new(name: impl Into<Arc<str>>, text: impl Into<String>) -> Self {
         let text = text.into();
         let after_breaks = text.match_indices('\n').map(|(at, _)| at.saturating_add(1));
         let lines = std::iter::once(0).chain(after_breaks).collect();
@@ -64,7 +65,7 @@ impl Source {
     }
 
     /// The name that faults give it.
-    pub fn name(&self) -> &str {
+    pub fn name(&self) -> &Arc<str> {
         &self.name
     }
 
@@ -81,10 +82,17 @@ impl Source {
         let before = start.and_then(|start| self.text.get(*start..byte));
         let column = before.map_or(0, |text| text.chars().count());
         Place {
-            file: self.name.clone(),
+            file: Arc::clone(&self.name),
             line,
             column: column.saturating_add(1),
         }
+    }
+
+    /// Place of a byte column (from 1) of a line (from 1), as some parsers count.
+    pub fn place_at(&self, line: usize, byte_column: usize) -> Place {
+        let start = line.checked_sub(1).and_then(|index| self.lines.get(index));
+        let offset = byte_column.saturating_sub(1);
+        self.place(start.map_or(0, |start| start.saturating_add(offset)))
     }
 
     /// The text of a span on one line, cut after 60 characters.

@@ -3,7 +3,7 @@
 use super::code::{Code, millis, up_to};
 use crate::config::schema::kind::{Flag, Maybe, Whole};
 use crate::config::schema::settings::{Section, settings};
-use crate::rule::cluster::{Cluster, Threshold, check_cluster};
+use crate::rule::cluster::{Cluster, Threshold, check_window};
 
 const THRESHOLDS: Code<Threshold> = Code {
     codes: &[(0, Threshold::AverageLocal), (1, Threshold::Global)],
@@ -62,7 +62,11 @@ impl ClusterFields {
             resource_timeout: millis(fields.resource_timeout),
             client_offline_time: millis(fields.client_offline_time),
         };
-        check_cluster(&cluster, section);
+        let keys = [
+            "clusterConfig.windowIntervalMs",
+            "clusterConfig.sampleCount",
+        ];
+        check_window(&cluster, section, keys);
         Some(cluster)
     }
 }

@@ -133,9 +133,10 @@ fn rule(kind: RefusalKind, item: &Node, path: &str, sink: &mut Sink<'_>) -> Opti
 
 fn foreign<F: Foreign>(item: &Node, path: &str, sink: &mut Sink<'_>) -> Option<Rule> {
     let mut section = Section::open(item, path, sink)?;
+    let before = section.fault_count();
     let fields = F::read(&mut section, &F::default());
     section.ignore(&DASHBOARD_FIELDS);
     section.close();
     section.rename(F::NAMES);
-    fields.ours(&mut section).rule(&mut section)
+    fields.ours(&mut section).rule(&mut section, before)
 }

@@ -62,7 +62,7 @@ impl<W: Word> Scalar for OneOf<W> {
     fn parse(&self, value: &Value) -> Result<W, String> {
         let text = value.text().ok_or("write a word in quotes")?;
         let found = W::ALL.iter().copied().find(|one| one.word() == text);
-        found.ok_or_else(|| nearest(text, &all_words::<W>()).replace("option", "word"))
+        found.ok_or_else(|| nearest("word", text, &all_words::<W>()))
     }
     fn written(&self, value: &W) -> String {
         quoted(value.word())

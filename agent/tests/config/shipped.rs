@@ -6,8 +6,6 @@ use tidegate_agent::config::check::check;
 use tidegate_agent::config::schema::source::Source;
 use tidegate_agent::config::{Config, shipped};
 
-mod golden;
-
 fn shipped_directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../config")
 }
@@ -15,7 +13,7 @@ fn shipped_directory() -> PathBuf {
 #[test]
 fn the_shipped_file_is_the_defaults() {
     let path = shipped_directory().join("tidegate.toml");
-    golden::compare(&path, &shipped::text());
+    crate::golden::compare(&path, &shipped::text());
     let source = Source::new("tidegate.toml", shipped::text());
     let loaded = Config::parse(&source).expect("the shipped file has no fault");
     assert_eq!(loaded.config, Config::default());

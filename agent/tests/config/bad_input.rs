@@ -1,0 +1,177 @@
+//! Every bad input of configuration and rules has the message that `bad/faults.golden` shows.
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use tidegate_agent::config::Config;
+use tidegate_agent::config::check::{Report, check};
+use tidegate_agent::config::schema::fault::Fault;
+use tidegate_agent::config::schema::source::{SIZE_MAX, Source};
+use tidegate_agent::rule::{Quirks, RuleSet};
+use tidegate_agent::rule_source::directory;
+
+fn bad() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/config/bad")
+}
+
+/// The files of a directory of cases, under their bare names.
+fn cases(directory: &str) -> Vec<Source> {
+    let entries = std::fs::read_dir(bad().join(directory)).unwrap();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let source = |path: &PathBuf| {
+        let name = path.file_name().and_then(OsStr::to_str).unwrap();
+        Source::new(name, std::fs::read_to_string(path).unwrap())
+    };
+    paths.iter().map(source).collect()
+}
+
+fn report(faults: Vec<Fault>, warnings: Vec<Fault>) -> Report {
+    Report {
+        ok: faults.is_empty(),
+        faults,
+        warnings,
+    }
+}
+
+fn config_report(source: &Source) -> Report {
+    match Config::parse(source) {
+        Ok(loaded) => report(Vec::new(), loaded.warnings),
+        Err(faults) => report(faults, Vec::new()),
+    }
+}
+
+fn rules_report(source: &Source) -> Report {
+    let read = directory::read(Path::new(&**source.name()), source);
+    let mut found = report(read.faults, read.warnings);
+    match RuleSet::build(read.rules, Quirks::None) {
+        Ok(set) => found.warnings.extend(set.warnings().iter().cloned()),
+        Err(faults) => found.faults.extend(faults),
+    }
+    found.ok = found.faults.is_empty();
+    found
+}
+
+#[test]
+fn every_fault_has_its_place_and_its_message() {
+    let mut text = String::new();
+    for source in cases("config") {
+        writeln!(text, "== {}\n{}", source.name(), config_report(&source)).unwrap();
+    }
+    for source in cases("rules") {
+        writeln!(text, "== {}\n{}", source.name(), rules_report(&source)).unwrap();
+    }
+    crate::golden::compare(&bad().join("faults.golden"), &text);
+}
+
+#[test]
+fn no_case_is_taken_in_silence() {
+    let silent = |report: &Report| report.faults.is_empty() && report.warnings.is_empty();
+    for source in cases("config") {
+        assert!(!silent(&config_report(&source)), "{}", source.name());
+    }
+    for source in cases("rules") {
+        assert!(!silent(&rules_report(&source)), "{}", source.name());
+    }
+}
+
+/// The only line of a check of this path, without the directory.
+fn file_fault(path: &Path) -> String {
+    let report = check(Some(path));
+    assert_eq!(report.exit_code(), 2);
+    let directory = format!("{}/", path.parent().unwrap().display());
+    report.to_string().trim_end().replace(&directory, "")
+}
+
+#[test]
+fn files_that_cannot_be_read_are_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let expected = " (allowed: a UTF-8 text file of at most 1 MiB) hint: ";
+
+    let missing = file_fault(&path("missing.toml"));
+    let not_there = "No such file or directory (os error 2)";
+    let hint = "create the file or give another path";
+    assert_eq!(
+        missing,
+        format!("missing.toml:1:1 file {not_there}{expected}{hint}")
+    );
+
+    std::fs::create_dir(path("directory.toml")).unwrap();
+    let hint = "name a file in it";
+    assert_eq!(
+        file_fault(&path("directory.toml")),
+        format!("directory.toml:1:1 file is a directory{expected}{hint}")
+    );
+
+    std::fs::write(path("bytes.toml"), b"# caf\xc3\xa9\ntick = \"\xff\"").unwrap();
+    let hint = "save the file as UTF-8";
+    assert_eq!(
+        file_fault(&path("bytes.toml")),
+        format!("bytes.toml:2:9 file not UTF-8{expected}{hint}")
+    );
+
+    let large = "#".repeat(usize::try_from(SIZE_MAX).unwrap() + 1);
+    std::fs::write(path("large.toml"), large).unwrap();
+    let hint = "split the file";
+    assert_eq!(
+        file_fault(&path("large.toml")),
+        format!("large.toml:1:1 file larger than 1 MiB{expected}{hint}")
+    );
+
+    let socket = std::os::unix::net::UnixListener::bind(path("socket.toml")).unwrap();
+    let hint = "give another path";
+    assert_eq!(
+        file_fault(&path("socket.toml")),
+        format!("socket.toml:1:1 file not a regular file{expected}{hint}")
+    );
+    drop(socket);
+}
+
+#[test]
+fn the_faults_of_the_rules_are_in_the_check_of_the_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = directory.path().join("tidegate.toml");
+    std::fs::write(&config, "[rules]\ndir = \"rules\"\n").unwrap();
+    let rules = directory.path().join("rules");
+    std::fs::create_dir(&rules).unwrap();
+    std::fs::write(
+        rules.join("a.toml"),
+        "[[flow]]\nresource = \"a\"\ncount = -1\n",
+    )
+    .unwrap();
+    std::fs::write(
+        rules.join("b.json"),
+        "[{\"resource\": \"b\", \"count\": -1}]",
+    )
+    .unwrap();
+    std::fs::write(rules.join(".b.toml"), "not for us").unwrap();
+    std::fs::create_dir(rules.join("c.toml")).unwrap();
+    let report = check(Some(&config));
+    let places: Vec<String> = report
+        .faults
+        .iter()
+        .map(|fault| {
+            let file = fault.place.file.rsplit('/').next().unwrap();
+            format!(
+                "{file}:{}:{} {}",
+                fault.place.line, fault.place.column, fault.option
+            )
+        })
+        .collect();
+    assert_eq!(
+        places,
+        [
+            "a.toml:3:9 flow[0].count",
+            "b.json:1:29 [0].count",
+            "c.toml:1:1 file"
+        ]
+    );
+    let json: serde_json::Value = serde_json::from_str(&report.json().unwrap()).unwrap();
+    assert_eq!(json["ok"], false);
+    assert_eq!(json["faults"][0]["line"], 3);
+    assert_eq!(json["faults"][0]["column"], 9);
+    assert_eq!(json["faults"][0]["value"], "-1");
+    assert_eq!(json["faults"][0]["option"], "flow[0].count");
+}

@@ -1,0 +1,12 @@
+//! Configuration and rules, from files to typed values.
+#![expect(clippy::unwrap_used, reason = "a test ends where its set-up fails")]
+
+mod any_bytes;
+mod bad_input;
+mod given;
+mod golden;
+mod reload;
+mod rules;
+mod sentinel_rules;
+mod shipped;
+mod watch;

@@ -1,0 +1,114 @@
+//! Rules come out of Sentinel's files with the meaning they have there.
+
+use std::time::Duration;
+
+use tidegate_abi::decision::RefusalKind;
+use tidegate_agent::rule::authority::Listing;
+use tidegate_agent::rule::degrade::{Guarded, Trip};
+use tidegate_agent::rule::flow::{Behavior, Grade, Strategy};
+use tidegate_agent::rule::param::{Item, ItemType, ItemValue, ParamGrade};
+use tidegate_agent::rule::{Amount, Authority, Body, Degrade, Flow, Param, System};
+
+use super::given::{SECOND, amount, bodies, name, plain_flow, rules};
+
+#[test]
+fn sentinel_flow_rules_mean_the_same() {
+    let text = r#"[
+        {"resource": "a", "count": 2.5, "id": 17, "limitApp": "", "app": "shop"},
+        {"resource": "b", "count": 3.0, "grade": 0, "controlBehavior": 2, "maxQueueingTimeMs": 0},
+        {"resource": "c", "count": 20.0, "controlBehavior": 2, "maxQueueingTimeMs": 300},
+        {"resource": "d", "count": 5, "strategy": 2, "refResource": "web", "controlBehavior": 9}
+    ]"#;
+    let rules = rules("rules.json", text);
+    assert_eq!(
+        (rules[0].id.as_str(), rules[1].id.as_str()),
+        ("17", "rules.json:[1]")
+    );
+    let in_flight = Flow {
+        grade: Grade::Concurrency,
+        ..plain_flow("b", 3.0)
+    };
+    let paced = Flow {
+        grade: Grade::Qps {
+            window: SECOND,
+            strict: false,
+            behavior: Behavior::Pace {
+                max_queueing_time: Duration::from_millis(300),
+            },
+        },
+        ..plain_flow("c", 20.0)
+    };
+    let chain = Flow {
+        strategy: Strategy::Chain("web".to_owned()),
+        ..plain_flow("d", 5.0)
+    };
+    let expected = [plain_flow("a", 2.5), in_flight, paced, chain].map(Body::Flow);
+    let bodies: Vec<Body> = rules.into_iter().map(|rule| rule.body).collect();
+    assert_eq!(bodies, expected);
+}
+
+#[test]
+fn sentinel_rules_of_the_other_kinds_mean_the_same() {
+    let text = r#"[
+        {"resource": "e", "grade": 0, "count": 99.5, "timeWindow": 2, "slowRatioThreshold": 0.0},
+        {"resource": "f", "count": 6.9, "paramIdx": 0, "paramFlowItemList":
+            [{"object": "7", "count": 1, "classType": "int"}]},
+        {"avgRt": 50, "qps": 3.0, "maxThread": -1},
+        {"resource": "g", "limitApp": "x, y", "strategy": 1}
+    ]"#;
+    let degrade = Degrade {
+        resource: Guarded::Name("e".to_owned()),
+        trip: Trip::SlowRatio {
+            // Rounded half up, as Sentinel compares.
+            max_rt: Duration::from_millis(100),
+            threshold: Amount::ZERO,
+        },
+        min_requests: 5,
+        stat_interval: SECOND,
+        recovery_timeout: Duration::from_secs(2),
+        probe_lease: Duration::from_secs(2),
+    };
+    let param = Param {
+        resource: name("f"),
+        index: 0,
+        // Truncated, as in Sentinel.
+        count: 6,
+        grade: ParamGrade::Bucket {
+            window: SECOND,
+            burst: 0,
+            strict: false,
+        },
+        items: vec![Item {
+            kind: ItemType::Int,
+            value: ItemValue::Integer(7),
+            count: 1,
+        }],
+        cluster: None,
+    };
+    let system = System {
+        avg_rt: Some(Duration::from_millis(50)),
+        qps: Some(amount(3.0)),
+        ..System::default()
+    };
+    let authority = Authority {
+        resource: "g".to_owned(),
+        listing: Listing::Deny,
+        origins: vec!["x".to_owned(), " y".to_owned()],
+    };
+    let expected = [
+        Body::Degrade(degrade),
+        Body::Param(param),
+        Body::System(system),
+        Body::Authority(authority),
+    ];
+    assert_eq!(bodies("rules.json", text), expected);
+}
+
+#[test]
+fn the_name_of_a_sentinel_file_tells_the_kind_where_fields_do_not() {
+    let text = r#"[{"resource": "a", "limitApp": "x"}]"#;
+    let kind = |file: &str| rules(file, text)[0].body.kind();
+    assert_eq!(kind("AuthorityRule.json"), RefusalKind::Authority);
+    assert_eq!(kind("my-flow-rules.json"), RefusalKind::Flow);
+    assert_eq!(kind("rules.json"), RefusalKind::Authority);
+}
