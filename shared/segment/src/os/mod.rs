@@ -4,3 +4,4 @@ pub mod child;
 pub mod fork;
 pub mod map;
 pub mod memfd;
+pub mod sched;
