@@ -5,6 +5,7 @@ pub mod bench;
 pub mod clock;
 pub mod command;
 pub mod config;
+pub mod control;
 pub mod rule;
 pub mod rule_source;
 pub mod signal;

@@ -1,0 +1,139 @@
+//! How the rest of the agent talks with the tick: bounded queues in both directions.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+
+use tidegate_abi::decision::{Cause, ScopeState};
+use tokio::sync::oneshot;
+
+use super::plan::Plan;
+use super::snapshot::{Snapshot, SnapshotCell};
+
+/// Requests and events that wait at most.
+const QUEUE: usize = 1024;
+
+/// What the tick is asked for.
+#[derive(Debug)]
+pub(super) enum Request {
+    /// The scope of the group that a process is in.
+    Scope {
+        pid: u32,
+        answer: oneshot::Sender<u32>,
+    },
+    /// Other settings from now on.
+    Plan(Box<Plan>),
+}
+
+/// Something notable that happened to a scope.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// It is in another state.
+    State {
+        /// Its name.
+        scope: Arc<str>,
+        /// State before.
+        from: ScopeState,
+        /// State now.
+        to: ScopeState,
+        /// Why.
+        cause: Cause,
+    },
+    /// Shedding does not lower the pressure; from now on only the entry limit is in force.
+    Ineffective {
+        /// Its name.
+        scope: Arc<str>,
+        /// What keeps the pressure up, as far as is known.
+        cause: Cause,
+    },
+}
+
+/// More requests than the tick takes in one go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{QUEUE} requests wait for the next tick already; try again after it")]
+pub struct Overrun;
+
+/// The rest of the agent's end.
+#[derive(Debug)]
+pub struct Handle {
+    requests: SyncSender<Request>,
+    events: Receiver<Event>,
+    snapshot: SnapshotCell,
+}
+
+impl Handle {
+    /// Asks for the scope of the group that a process is in; the answer comes with the next tick.
+    /// A process whose group cannot be watched belongs to the host alone.
+    ///
+    /// # Errors
+    /// Too many requests wait.
+    pub fn scope_of(&self, pid: u32) -> Result<oneshot::Receiver<u32>, Overrun> {
+        let (answer, told) = oneshot::channel();
+        self.ask(Request::Scope { pid, answer })?;
+        Ok(told)
+    }
+
+    /// Puts other settings in force with the next tick. What the scopes have learned stays.
+    ///
+    /// # Errors
+    /// Too many requests wait.
+    pub fn set_plan(&self, plan: Plan) -> Result<(), Overrun> {
+        self.ask(Request::Plan(Box::new(plan)))
+    }
+
+    fn ask(&self, request: Request) -> Result<(), Overrun> {
+        match self.requests.try_send(request) {
+            // A tick that has ended answers nobody; the receiver of an answer sees that.
+            Ok(()) | Err(TrySendError::Disconnected(_)) => Ok(()),
+            Err(TrySendError::Full(_)) => Err(Overrun),
+        }
+    }
+
+    /// What happened since the last call, oldest first.
+    pub fn events(&self) -> impl Iterator<Item = Event> + '_ {
+        self.events.try_iter()
+    }
+
+    /// The control loop as it was after the last tick.
+    pub fn snapshot(&self) -> Snapshot {
+        self.snapshot.get()
+    }
+}
+
+/// The tick's end.
+#[derive(Debug)]
+pub(super) struct Mailbox {
+    requests: Receiver<Request>,
+    events: SyncSender<Event>,
+    pub lost: u64,
+}
+
+impl Mailbox {
+    /// Both ends.
+    pub(super) fn new(snapshot: SnapshotCell) -> (Self, Handle) {
+        let (ask, requests) = sync_channel(QUEUE);
+        let (events, told) = sync_channel(QUEUE);
+        let mailbox = Self {
+            requests,
+            events,
+            lost: 0,
+        };
+        let handle = Handle {
+            requests: ask,
+            events: told,
+            snapshot,
+        };
+        (mailbox, handle)
+    }
+
+    /// The next request.
+    pub(super) fn take(&self) -> Option<Request> {
+        self.requests.try_recv().ok()
+    }
+
+    /// Tells of an event; one that finds no room is counted.
+    pub(super) fn tell(&mut self, event: Event) {
+        if self.events.try_send(event).is_err() {
+            self.lost = self.lost.saturating_add(1);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! One scope: what the control loop keeps of it between ticks.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tidegate_abi::board::ScopeWord;
+use tidegate_abi::decision::Cause;
+use tidegate_limits::law::{Law, Settings};
+use tidegate_segment::board::ScopeReport;
+use tidegate_segment::ledger::ScopeCounts;
+
+use super::measure::Tick;
+use super::request::{Event, Mailbox};
+use super::snapshot::ScopeSnapshot;
+use crate::signal::{GroupKey, Readings};
+
+/// What is published of a place whose scope is gone.
+pub(super) const FREE: ScopeReport = ScopeReport {
+    word: ScopeWord::OPEN,
+    allowed_qps_milli: u64::MAX,
+    cause: Cause::None,
+    since_ns: 0,
+    inflight: 0,
+};
+
+/// A scope.
+#[derive(Debug)]
+pub(super) struct Scope {
+    pub name: Arc<str>,
+    /// The group and its path; `None` is the host.
+    pub group: Option<(GroupKey, Arc<Path>)>,
+    pub settings: Arc<Settings>,
+    law: Box<Law>,
+    counts: ScopeCounts,
+    since_ns: u64,
+    changes: u64,
+}
+
+impl Scope {
+    /// A scope without history, whose counts so far do not concern it.
+    pub(super) fn new(
+        name: Arc<str>,
+        group: Option<(GroupKey, Arc<Path>)>,
+        settings: Arc<Settings>,
+        counts: ScopeCounts,
+    ) -> Self {
+        Self {
+            name,
+            group,
+            settings,
+            law: Box::default(),
+            counts,
+            since_ns: 0,
+            changes: 0,
+        }
+    }
+
+    /// Counts as they were a tick ago.
+    pub(super) fn counts(&self) -> ScopeCounts {
+        self.counts
+    }
+
+    /// Steps the law and tells what changed; returns what is to be published.
+    pub(super) fn step(&mut self, tick: &Tick<'_>, now_ns: u64, mail: &mut Mailbox) -> ScopeReport {
+        let before = *self.law.published();
+        let after = self.law.step(&tick.sample(), &self.settings);
+        self.counts = *tick.counts;
+        if after.state != before.state {
+            self.since_ns = now_ns;
+            self.changes = self.changes.saturating_add(1);
+            mail.tell(Event::State {
+                scope: Arc::clone(&self.name),
+                from: before.state,
+                to: after.state,
+                cause: after.cause,
+            });
+        }
+        if after.ineffective && !before.ineffective {
+            mail.tell(Event::Ineffective {
+                scope: Arc::clone(&self.name),
+                cause: after.cause,
+            });
+        }
+        ScopeReport {
+            word: after.word(),
+            allowed_qps_milli: after.allowed_qps_milli(),
+            cause: after.cause,
+            since_ns: self.since_ns,
+            inflight: self.counts.inflight,
+        }
+    }
+
+    /// The scope as its readers see it.
+    pub(super) fn snapshot(&self, index: u32, readings: &Readings) -> ScopeSnapshot {
+        ScopeSnapshot {
+            index,
+            name: Arc::clone(&self.name),
+            cgroup: self.group.as_ref().map(|(_key, path)| Arc::clone(path)),
+            readings: readings.clone(),
+            published: *self.law.published(),
+            since_ns: self.since_ns,
+            changes: self.changes,
+            counts: self.counts,
+        }
+    }
+}

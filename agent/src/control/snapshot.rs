@@ -1,0 +1,83 @@
+//! What status and metrics read of the control loop.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::time::Duration;
+
+use tidegate_limits::law::Published;
+use tidegate_segment::ledger::ScopeCounts;
+
+use super::thread::Scheduling;
+use crate::signal::Readings;
+
+/// The control loop as it was after a tick.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    /// Ticks so far.
+    pub ticks: u64,
+    /// Monotonic time of the last tick, ns.
+    pub now_ns: u64,
+    /// How late the last tick was.
+    pub late: Duration,
+    /// What 99 of 100 ticks of the last minute were not later than.
+    pub late_p99: Duration,
+    /// Whether decisions read the time stamp counter.
+    pub uses_counter: bool,
+    /// How the sampler thread is scheduled.
+    pub scheduling: Scheduling,
+    /// Events that nobody took in time.
+    pub events_lost: u64,
+    /// The scopes, the host first.
+    pub scopes: Vec<ScopeSnapshot>,
+}
+
+/// A scope as it was after a tick.
+#[derive(Debug, Clone)]
+pub struct ScopeSnapshot {
+    /// Its place on the board.
+    pub index: u32,
+    /// Its name.
+    pub name: Arc<str>,
+    /// Path of its group below the mount of the cpu controller; `None` is the host.
+    pub cgroup: Option<Arc<Path>>,
+    /// What was measured.
+    pub readings: Readings,
+    /// What the law said.
+    pub published: Published,
+    /// Monotonic time of the last change of state, ns.
+    pub since_ns: u64,
+    /// Changes of state so far.
+    pub changes: u64,
+    /// Counts over all tenants.
+    pub counts: ScopeCounts,
+}
+
+/// Holds the last snapshot for its readers.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SnapshotCell(Arc<Mutex<Snapshot>>);
+
+impl SnapshotCell {
+    /// A cell with room for so many scopes.
+    pub(super) fn with_room(scopes: usize) -> Self {
+        Self(Arc::new(Mutex::new(Snapshot {
+            scopes: Vec::with_capacity(scopes),
+            ..Snapshot::default()
+        })))
+    }
+
+    /// A copy of the last snapshot.
+    pub(super) fn get(&self) -> Snapshot {
+        // A snapshot is plain data: one that a panic left half filled is still readable.
+        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        held.clone()
+    }
+
+    /// Fills the snapshot in place; while a reader holds it the old one stays.
+    pub(super) fn fill(&self, fill: impl FnOnce(&mut Snapshot)) {
+        match self.0.try_lock() {
+            Ok(mut held) => fill(&mut held),
+            Err(TryLockError::Poisoned(held)) => fill(&mut held.into_inner()),
+            Err(TryLockError::WouldBlock) => {}
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The sampler thread: wakes at absolute times, measures how late it was, ticks.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::process::getpriority_process;
+use rustix::thread::{ClockId, clock_nanosleep_absolute};
+use rustix::time::Timespec;
+use tidegate_segment::clock::monotonic_ns;
+use tidegate_segment::os::sched;
+
+use super::driver::Driver;
+
+/// The nice value of a sampler thread that may choose it.
+const BEST_NICE: i32 = -20;
+
+/// How the kernel schedules the sampler thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Scheduling {
+    /// Round robin, before all ordinary threads.
+    RealTime,
+    /// Ordinary, at the best nice value and with a short slice.
+    Nice,
+    /// Ordinary, with a short slice only: nothing else is permitted.
+    #[default]
+    Ordinary,
+}
+
+impl Scheduling {
+    /// The word used in status and messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::RealTime => "real_time",
+            Self::Nice => "nice",
+            Self::Ordinary => "ordinary",
+        }
+    }
+
+    /// Asks for the best that is permitted to the calling thread.
+    fn best() -> Self {
+        if sched::real_time().is_ok() {
+            return Self::RealTime;
+        }
+        if sched::short_slice(BEST_NICE).is_ok() {
+            return Self::Nice;
+        }
+        let nice = getpriority_process(None).unwrap_or(0);
+        // Old kernels and strict sandboxes refuse even this; the thread then stays as it is.
+        let _refused: Result<(), Errno> = sched::short_slice(nice);
+        Self::Ordinary
+    }
+}
+
+/// The running sampler thread.
+#[derive(Debug)]
+pub struct Ticking {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+impl Ticking {
+    /// Ends the thread after its present tick.
+    pub fn stop(self) {
+        // Relaxed: the flag says all there is.
+        self.stop.store(true, Ordering::Relaxed);
+        if self.thread.join().is_err() {
+            tracing::error!("the sampler thread panicked before it was stopped");
+        }
+    }
+}
+
+/// Starts the sampler thread with a tick of this length. `on_late` is told how late each tick was;
+/// it runs in the tick and must neither allocate nor wait.
+///
+/// # Errors
+/// The system has no thread left.
+pub fn start(
+    mut driver: Box<Driver>,
+    tick: Duration,
+    mut on_late: impl FnMut(Duration) + Send + 'static,
+) -> io::Result<Ticking> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    let thread = std::thread::Builder::new()
+        .name("sampler".to_owned())
+        .spawn(move || {
+            driver.begin(Scheduling::best(), tick);
+            let mut schedule = Schedule::starting(monotonic_ns(), tick);
+            while !stopped.load(Ordering::Relaxed) {
+                sleep_until(schedule.due_ns);
+                let now_ns = monotonic_ns();
+                let late = schedule.wake(now_ns);
+                on_late(late);
+                driver.tick(now_ns, late);
+            }
+        })?;
+    Ok(Ticking { stop, thread })
+}
+
+fn sleep_until(due_ns: u64) {
+    const SECOND_NS: u64 = 1_000_000_000;
+    let due = Timespec {
+        tv_sec: i64::try_from(due_ns / SECOND_NS).unwrap_or(i64::MAX),
+        tv_nsec: i64::try_from(due_ns % SECOND_NS).unwrap_or(0),
+    };
+    while clock_nanosleep_absolute(ClockId::Monotonic, &due) == Err(Errno::INTR) {}
+}
+
+/// The times at which ticks are due: multiples of the tick from the start, so that a late tick does
+/// not move the ones after it. Ticks that were missed altogether are not made up for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Schedule {
+    due_ns: u64,
+    tick_ns: u64,
+}
+
+impl Schedule {
+    fn starting(now_ns: u64, tick: Duration) -> Self {
+        let tick_ns = u64::try_from(tick.as_nanos()).unwrap_or(u64::MAX).max(1);
+        Self {
+            due_ns: now_ns.saturating_add(tick_ns),
+            tick_ns,
+        }
+    }
+
+    /// The thread woke for the tick that was due; returns how late that is.
+    fn wake(&mut self, now_ns: u64) -> Duration {
+        let late_ns = now_ns.saturating_sub(self.due_ns);
+        let ticks = late_ns.checked_div(self.tick_ns).unwrap_or(0);
+        self.due_ns = ticks
+            .saturating_add(1)
+            .saturating_mul(self.tick_ns)
+            .saturating_add(self.due_ns);
+        Duration::from_nanos(late_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_tick_does_not_move_the_next_and_missed_ones_are_left_out() {
+        let mut schedule = Schedule::starting(1_000, Duration::from_nanos(100));
+        assert_eq!(schedule.due_ns, 1_100);
+        assert_eq!(schedule.wake(1_100), Duration::ZERO);
+        assert_eq!(schedule.due_ns, 1_200);
+        assert_eq!(schedule.wake(1_260), Duration::from_nanos(60));
+        assert_eq!(schedule.due_ns, 1_300);
+        assert_eq!(schedule.wake(1_750), Duration::from_nanos(450));
+        assert_eq!(schedule.due_ns, 1_800);
+    }
+
+    #[test]
+    fn a_sleep_into_the_past_ends_at_once() {
+        sleep_until(0);
+    }
+}

@@ -1,0 +1,316 @@
+//! The control loop on trees of plain files and on pages in private memory, with a scripted clock;
+//! and once for real.
+
+#![cfg(test)]
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tidegate_abi::board::ScopeWord;
+use tidegate_abi::decision::{Cause, LossMode, ScopeState};
+use tidegate_abi::geometry::Geometry;
+use tidegate_agent::control::{Declared, Driver, Event, HOST, Handle, Plan, Tenant, start};
+use tidegate_agent::signal::{Roots, Sampler};
+use tidegate_segment::board::{self, AgentLife, Board, Process, SeatWriter, Settings};
+use tidegate_segment::clock::monotonic_ns;
+use tidegate_segment::gate::{Gate, Pass, Request, Verdict};
+use tidegate_segment::lane::Lane;
+use tidegate_segment::ledger::Ledger;
+use tidegate_segment::page::Page;
+
+const TICK_NS: u64 = 100_000_000;
+const ORDERS: &str = "/system.slice/orders.service";
+
+/// A host with two CPUs and a driver that watches it.
+struct Bench {
+    dir: tempfile::TempDir,
+    driver: Box<Driver>,
+    handle: Handle,
+    board: Board,
+    seats: SeatWriter,
+    ledger: Ledger,
+    now_ns: u64,
+    busy: u64,
+    idle: u64,
+}
+
+fn tenant() -> (Tenant, Board, SeatWriter, Ledger) {
+    let geometry = Geometry::new(4, 4, 2, 8).expect("the sizes are allowed");
+    let settings = Settings {
+        generation: 1,
+        time_to_live_ns: 10 * TICK_NS,
+        grace_ns: 0,
+        loss_mode: LossMode::Open,
+    };
+    let page = Page::private(geometry.board().words);
+    let (board, writers) = board::create(page, geometry, settings).expect("the page fits");
+    let page = Page::private(geometry.ledger().words);
+    let ledger = Ledger::create(page, geometry).expect("the page fits");
+    let tenant = Tenant {
+        writer: writers.tick,
+        ledger,
+    };
+    (tenant, board, writers.seats, ledger)
+}
+
+impl Bench {
+    fn new(plan: Plan) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let roots = Roots {
+            proc: dir.path().join("proc"),
+            cgroup: dir.path().join("cgroup"),
+        };
+        write(dir.path(), "cgroup/cgroup.controllers", "cpu\n");
+        write(dir.path(), "proc/loadavg", "0.10 0.10 0.10 1/100 1\n");
+        let (tenant, board, seats, ledger) = tenant();
+        let (driver, handle) = Driver::new(Sampler::new(roots), vec![tenant], plan);
+        Self {
+            dir,
+            driver,
+            handle,
+            board,
+            seats,
+            ledger,
+            now_ns: 0,
+            busy: 0,
+            idle: 0,
+        }
+    }
+
+    /// Ticks with the host's CPUs busy to this percentage.
+    fn tick(&mut self, ticks: u32, busy_percent: u64) {
+        for _tick in 0..ticks {
+            self.now_ns += TICK_NS;
+            self.busy += busy_percent;
+            self.idle += 100 - busy_percent;
+            let (busy, idle) = (self.busy, self.idle);
+            let stat = format!("cpu  {busy} 0 0 {idle} 0 0 0 0 0 0\ncpu0 0\ncpu1 0\n");
+            write(self.dir.path(), "proc/stat", &stat);
+            self.driver.tick(self.now_ns, Duration::from_micros(50));
+        }
+    }
+
+    fn add_group(&self, path: &str) {
+        write(self.dir.path(), &format!("cgroup{path}/cpu.max"), "max\n");
+    }
+
+    /// Asks for the scope of a process and ticks once for the answer.
+    fn scope_of(&mut self, pid: u32) -> u32 {
+        let mut answer = self.handle.scope_of(pid).expect("there is room");
+        self.tick(1, 10);
+        answer.try_recv().expect("the tick has answered")
+    }
+
+    /// Holds requests of a service in this scope.
+    fn hold(&mut self, seat: u32, scope: u32, requests: u32) -> Vec<Pass> {
+        let process = Process {
+            pid: 100,
+            start: 1,
+            uid: 0,
+            scope,
+        };
+        let generation = self.seats.seat(seat, process).expect("the seat is free");
+        let gate = Gate::new(self.board, self.ledger, seat, generation);
+        let slot = board::Slot {
+            index: 0,
+            generation: 0,
+        };
+        let clock = Stopped(self.now_ns);
+        let entered = (0..requests).filter_map(|_request| {
+            match gate.enter(&clock, Lane::numbered(1), slot, Request::default()) {
+                Verdict::Admitted(pass) => Some(pass),
+                Verdict::Refused(_) | Verdict::Stale => None,
+            }
+        });
+        entered.collect()
+    }
+}
+
+/// Time that stands still.
+struct Stopped(u64);
+
+impl tidegate_segment::clock::Clock for Stopped {
+    fn now_ns(&self) -> u64 {
+        self.0
+    }
+}
+
+fn write(dir: &Path, name: &str, content: &str) {
+    let path = dir.join(name);
+    let parent = path.parent().expect("it is below the directory");
+    fs::create_dir_all(parent).expect("the directory can be made");
+    fs::write(path, content).expect("the file can be written");
+}
+
+fn declared(name: &str, cgroup: &str) -> Declared {
+    Declared {
+        name: name.to_owned(),
+        cgroup: glob::Pattern::new(cgroup).expect("a pattern"),
+        settings: Arc::default(),
+    }
+}
+
+#[test]
+fn each_tick_beats_and_publishes_the_host() {
+    let mut bench = Bench::new(Plan::default());
+    assert_eq!(bench.board.scope(HOST), ScopeWord::OPEN);
+    bench.tick(3, 10);
+    assert_eq!(bench.board.tick(), 3);
+    assert_eq!(bench.board.agent_life(bench.now_ns), AgentLife::Present);
+    let host = bench.board.scope(HOST);
+    assert_eq!(host.state, ScopeState::Cold);
+    let snapshot = bench.handle.snapshot();
+    assert_eq!((snapshot.ticks, snapshot.now_ns), (3, bench.now_ns));
+    assert_eq!(snapshot.late_p99, Duration::from_micros(50));
+    let host = snapshot.scopes.first().expect("the host");
+    assert_eq!((&*host.name, &host.cgroup), ("host", &None));
+    assert_eq!(host.published.entry, 64, "32 for each of two CPUs");
+}
+
+#[test]
+fn two_seconds_of_full_cpu_are_overload_and_five_healthy_samples_end_it() {
+    let mut bench = Bench::new(Plan::default());
+    bench.tick(5, 10);
+    assert_eq!(bench.handle.events().count(), 0);
+    bench.tick(19, 100);
+    assert_eq!(bench.board.scope(HOST).state, ScopeState::Cold);
+    bench.tick(1, 100);
+    let info = bench.board.scope_info(HOST).expect("the host");
+    assert_eq!(info.word.state, ScopeState::Overload);
+    assert_eq!((info.cause, info.since_ns), (Cause::Cpu, bench.now_ns));
+    bench.tick(4, 20);
+    assert_eq!(bench.board.scope(HOST).state, ScopeState::Overload);
+    bench.tick(1, 20);
+    assert_eq!(bench.board.scope(HOST).state, ScopeState::Cold);
+    let states: Vec<_> = bench
+        .handle
+        .events()
+        .filter_map(|event| match event {
+            Event::State { scope, to, .. } if &*scope == "host" => Some(to),
+            Event::State { .. } | Event::Ineffective { .. } => None,
+        })
+        .collect();
+    assert_eq!(states, [ScopeState::Overload, ScopeState::Cold]);
+}
+
+#[test]
+fn requests_in_flight_on_a_full_cpu_are_overload_at_the_next_tick() {
+    let mut bench = Bench::new(Plan::default());
+    bench.tick(2, 10);
+    let held = bench.hold(1, HOST, 100);
+    assert_eq!(held.len(), 100);
+    bench.tick(1, 100);
+    let info = bench.board.scope_info(HOST).expect("the host");
+    assert_eq!(info.word.state, ScopeState::Overload);
+    assert_eq!((info.word.tight, info.inflight), (32, 100));
+    bench.seats.revoke(1);
+    bench.tick(1, 10);
+    let info = bench.board.scope_info(HOST).expect("the host");
+    assert_eq!(info.inflight, 0, "a dead process holds nothing");
+}
+
+#[test]
+fn a_process_is_in_the_scope_of_its_group_and_one_without_in_the_host() {
+    let mut bench = Bench::new(Plan {
+        declared: vec![declared("orders", ORDERS)],
+        ..Plan::default()
+    });
+    bench.add_group(ORDERS);
+    write(bench.dir.path(), "proc/7/cgroup", &format!("0::{ORDERS}\n"));
+    let orders = bench.scope_of(7);
+    assert_ne!(orders, HOST);
+    assert_eq!(bench.scope_of(7), orders);
+    assert_eq!(bench.scope_of(8), HOST, "there is no such process");
+    let snapshot = bench.handle.snapshot();
+    let scope = snapshot.scopes.iter().find(|scope| scope.index == orders);
+    let scope = scope.expect("the snapshot has it");
+    assert_eq!(&*scope.name, "orders");
+    assert_eq!(scope.cgroup.as_deref(), Some(Path::new(ORDERS)));
+}
+
+#[test]
+fn a_declared_group_is_found_within_a_second_and_its_place_is_freed_when_it_goes() {
+    let mut bench = Bench::new(Plan {
+        declared: vec![declared("orders", ORDERS)],
+        ..Plan::default()
+    });
+    bench.tick(2, 10);
+    bench.add_group(ORDERS);
+    bench.tick(11, 10);
+    let index = |bench: &Bench| {
+        let scopes = bench.handle.snapshot().scopes;
+        let found = scopes.iter().find(|scope| &*scope.name == "orders");
+        found.map(|scope| scope.index)
+    };
+    let orders = index(&bench).expect("it is watched");
+    assert_eq!(bench.board.scope(orders).state, ScopeState::Cold);
+    fs::remove_dir_all(bench.dir.path().join("cgroup/system.slice")).expect("removed");
+    bench.tick(1, 10);
+    assert_eq!(index(&bench), None);
+    assert_eq!(bench.board.scope(orders), ScopeWord::OPEN);
+    bench.add_group(ORDERS);
+    bench.tick(11, 10);
+    assert_eq!(index(&bench), Some(orders), "the place is used again");
+}
+
+#[test]
+fn other_settings_are_in_force_at_the_next_tick_and_keep_the_state() {
+    let mut bench = Bench::new(Plan::default());
+    bench.tick(30, 100);
+    assert_eq!(bench.board.scope(HOST).state, ScopeState::Overload);
+    let mut host = tidegate_limits::law::Settings::default();
+    host.marks.action = tidegate_limits::law::Action::Reject;
+    let plan = Plan {
+        host: Arc::new(host),
+        ..Plan::default()
+    };
+    bench.handle.set_plan(plan).expect("there is room");
+    bench.tick(1, 100);
+    assert_eq!(bench.board.scope(HOST).state, ScopeState::Reject);
+}
+
+#[test]
+fn a_tick_allocates_nothing_once_its_scopes_are_known() {
+    let (tenant, ..) = tenant();
+    let sampler = Sampler::new(Roots::default());
+    let (mut driver, handle) = Driver::new(sampler, vec![tenant], Plan::default());
+    let mut now_ns = monotonic_ns();
+    let mut tick = |ticks: u32| {
+        for _tick in 0..ticks {
+            now_ns += TICK_NS;
+            driver.tick(now_ns, Duration::ZERO);
+        }
+    };
+    tick(3);
+    let seen = allocation_counter::measure(|| tick(50));
+    assert_eq!(seen.count_total, 0);
+    assert_eq!(handle.snapshot().ticks, 53);
+}
+
+#[test]
+fn the_sampler_thread_ticks_on_time_and_stops_when_told() {
+    let (tenant, board, ..) = tenant();
+    let sampler = Sampler::new(Roots::default());
+    let (driver, handle) = Driver::new(sampler, vec![tenant], Plan::default());
+    let (told, lates) = std::sync::mpsc::sync_channel(64);
+    let started = Instant::now();
+    let on_late = move |late| {
+        // The test takes the first five and leaves.
+        let _full: Result<(), _> = told.try_send(late);
+    };
+    let ticking = start(driver, Duration::from_millis(20), on_late).expect("it starts");
+    for _tick in 0..5 {
+        lates
+            .recv_timeout(Duration::from_secs(10))
+            .expect("a tick within the deadline");
+    }
+    assert!(started.elapsed() >= Duration::from_millis(100));
+    ticking.stop();
+    assert!(board.tick() >= 5);
+    assert_eq!(board.agent_life(monotonic_ns()), AgentLife::Present);
+    let snapshot = handle.snapshot();
+    assert!(snapshot.ticks >= 5);
+    assert!(snapshot.late_p99 >= snapshot.late || snapshot.late > Duration::ZERO);
+}
