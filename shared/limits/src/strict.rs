@@ -8,9 +8,9 @@
 //! passed in the previous bucket by its fraction x  ≥  limit · (x − lag), between 0 and its count
 //! ```
 //!
-//! where `lag` is how far the passes of that bucket ever fell behind the line `limit · x`. It is
-//! noted at each pass (between passes nothing else can raise it above the count) and rounded up,
-//! so the bound is sound for every arrival pattern and a request is admitted only if
+//! where `lag` is how far, as a share of the limit, the passes of that bucket ever fell behind the
+//! line `limit · x`. It is noted at each pass (after the last one the count itself bounds the line)
+//! and rounded up, so the bound is sound for every arrival pattern. A request is admitted only if
 //!
 //! ```text
 //! current + n + previous − bound  ≤  limit
@@ -23,9 +23,9 @@
 //! [epoch 8 | previous COUNT | current COUNT | previous lag LAG | current lag LAG]
 //! ```
 //!
-//! A word that was idle for 256 windows (within two) counts its old passes for three windows more.
-//! When the limit is raised, the windows that began before may hold up to the raise more; a lowered
-//! limit holds at once.
+//! A word that was idle for 256 windows (within two) counts its old passes for up to four windows
+//! more. A lowered limit holds at once; windows that began before a raise may hold up to the amount
+//! of the raise more than the new limit.
 
 use core::num::NonZeroU64;
 
@@ -44,9 +44,9 @@ pub struct Strict<const COUNT: u32, const LAG: u32> {
     window_ns: NonZeroU64,
 }
 
-/// For a rule's whole state word: limits up to 131,071, lag to 0.1 % of the limit.
+/// For a rule's whole state word: limits up to 131,071, lag to 0.05 % of the limit.
 pub type RuleLimit = Strict<17, 11>;
-/// For the 48 bits beside a fingerprint (see [`crate::param`]): limits up to 16,383, lag to 3 %.
+/// For the 48 bits beside a fingerprint (see [`crate::param`]): limits up to 16,383, lag to 1.6 %.
 pub type ValueLimit = Strict<14, 6>;
 
 /// A word taken apart, as seen from a time.
@@ -186,16 +186,16 @@ impl<const COUNT: u32, const LAG: u32> Strict<COUNT, LAG> {
             .saturating_mul(offset_ns)
     }
 
-    /// Parts of a request that one step of a lag stands for, as a shift.
-    fn lag_shift(self) -> u32 {
-        let parts = u64::from(self.limit).saturating_mul(PARTS);
-        let bits = u64::BITS.saturating_sub(parts.leading_zeros());
-        bits.saturating_sub(LAG)
+    /// The line at the end of a bucket, at least 1.
+    fn line_end(self) -> u64 {
+        u64::from(self.limit.max(1)).saturating_mul(PARTS)
     }
 
-    /// A lag in parts of a request.
+    /// A lag in parts of a request, rounded up.
     fn lag_parts(self, lag: u32) -> u64 {
-        u64::from(lag) << self.lag_shift()
+        u64::from(lag)
+            .saturating_mul(self.line_end())
+            .div_ceil(1 << LAG)
     }
 
     /// The least that had passed of the previous bucket when it was as old as this one.
@@ -220,7 +220,7 @@ impl<const COUNT: u32, const LAG: u32> Strict<COUNT, LAG> {
 
     /// Parts of a request as a lag, rounded up.
     fn lag_of(self, parts: u64) -> u32 {
-        let lag = parts.div_ceil(1 << self.lag_shift());
+        let lag = (parts << LAG).div_ceil(self.line_end());
         u32::try_from(lag).unwrap_or(u32::MAX).min(Self::LAG_MAX)
     }
 
@@ -237,8 +237,9 @@ impl<const COUNT: u32, const LAG: u32> Strict<COUNT, LAG> {
         let parts = u64::from(needed)
             .saturating_mul(PARTS)
             .saturating_add(self.lag_parts(held.previous_lag));
-        let whole = u64::from(self.limit.max(1)).saturating_mul(PARTS);
-        let offset_ns = parts.saturating_mul(self.window_ns.get()).div_ceil(whole);
+        let offset_ns = parts
+            .saturating_mul(self.window_ns.get())
+            .div_ceil(self.line_end());
         (offset_ns < self.window_ns.get()).then_some(offset_ns)
     }
 

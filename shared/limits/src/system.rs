@@ -1,6 +1,6 @@
 //! System rules as Sentinel has them (`law = "sentinel"`): plain marks on inbound work.
 //!
-//! The adaptive law is in `crate::law`.
+//! The adaptive law is in [`crate::law`].
 
 use crate::quirks::Quirks;
 

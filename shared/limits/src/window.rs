@@ -6,7 +6,7 @@
 //!
 //! * **epoch**: number of the current bucket since the clock's zero, modulo 2^16. With buckets of
 //!   500 ms it comes round after 9.1 hours; a word that was idle for just that long (within two
-//!   buckets) counts its old passes for at most three buckets more. It never admits more for it.
+//!   buckets) counts its old passes for at most four buckets more. It never admits more for it.
 //! * **counts**: up to [`COUNT_MAX`]. A limit at or above that stands for "not limited", and the
 //!   count then stays at its maximum instead of wrapping.
 //!

@@ -81,6 +81,18 @@ fn a_burst_may_use_the_whole_limit() {
 }
 
 #[test]
+fn what_is_taken_back_was_never_there() {
+    let strict = RuleLimit::new(10, SECOND).unwrap();
+    let at = |ms: u64| 10 * SECOND + ms * MS;
+    let word = strict.try_add(0, at(0), 5).unwrap();
+    let word = strict.try_add(word, at(500), 5).unwrap();
+    let word = strict.take_back(word, at(600), 5, at(0));
+    // The window that ends here holds the five of 500.
+    assert_eq!(strict.try_add(word, at(1_400), 6), None);
+    assert!(strict.try_add(word, at(1_400), 5).is_some());
+}
+
+#[test]
 fn limits_and_windows_that_do_not_fit_are_refused() {
     assert!(RuleLimit::new(131_071, 1).is_some());
     assert!(RuleLimit::new(131_072, 1).is_none());
@@ -139,18 +151,44 @@ proptest! {
         back in prop::collection::vec(any::<bool>(), 500),
     ) {
         let strict = RuleLimit::new(9, SECOND).unwrap();
-        let (mut word, mut passes) = (0, Vec::new());
+        let (mut word, mut passes, mut pending) = (0, Vec::new(), VecDeque::new());
         for ((now_ns, n), back) in calls.into_iter().zip(back) {
+            // What lost its race is taken back a few calls later.
+            if pending.len() > 2 {
+                let (added_ns, n) = pending.pop_front().unwrap();
+                word = strict.take_back(word, now_ns, n, added_ns);
+            }
             if let Some(next) = strict.try_add(word, now_ns, n) {
                 word = next;
                 if back {
-                    word = strict.take_back(word, now_ns, n, now_ns);
+                    pending.push_back((now_ns, n));
                 } else {
                     passes.push((now_ns, n));
                 }
             }
         }
         prop_assert!(most_in_a_window(&passes, SECOND) <= 9);
+    }
+
+    #[test]
+    fn a_lowered_limit_holds_at_once(
+        calls in arrivals(),
+        limit in 1_u32..400,
+        share in 1_u32..100,
+    ) {
+        let before = RuleLimit::new(limit, SECOND).unwrap();
+        let after = RuleLimit::new(limit * share / 100, SECOND).unwrap();
+        let (mut word, mut passes) = (0, Vec::new());
+        let half = calls.len() / 2;
+        for (i, (now_ns, n)) in calls.into_iter().enumerate() {
+            let strict = if i < half { before } else { after };
+            if let Some(next) = strict.try_add(word, now_ns, n) {
+                passes.push((now_ns, n));
+                let in_window = passes.iter().filter(|(at, _)| at + SECOND > now_ns);
+                prop_assert!(in_window.map(|(_, n)| n).sum::<u32>() <= strict.limit());
+                word = next;
+            }
+        }
     }
 
     #[test]
