@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use tidegate_abi::decision::LossMode;
 
-use super::law::Law;
+use super::cgroup_path::CgroupPath;
+use super::law::{Law, settings_of};
 use super::schema::kind::{
-    CgroupPath, Group, Location, Maybe, Name, Number, OneOf, Required, Span, Whole, words,
+    Flag, Group, Location, Maybe, Name, Number, OneOf, Required, Span, Whole, words,
 };
 use super::schema::settings::{Section, settings};
 use crate::rule::Quirks;
@@ -47,6 +48,8 @@ settings! {
 settings! {
     /// CPU marks of a scope.
     pub struct Cpu {
+        /// Whether the marks count. The law looks at the CPU in any case.
+        enabled: bool = true, Flag;
         /// Share of the effective CPUs in use at which the mark is passed.
         enter: f64 = 0.85, Number::RATIO;
         /// Share below which it is left again.
@@ -66,6 +69,8 @@ fn check_cpu(cpu: &Cpu, section: &mut Section<'_, '_>) {
 settings! {
     /// Load marks of the host.
     pub struct Load {
+        /// Whether the marks count.
+        enabled: bool = true, Flag;
         /// One-minute load average per effective CPU at which the mark is passed.
         enter_per_cpu: f64 = 1.0, Number { min: 0.0, max: 1_000.0 };
         /// Load per CPU below which it is left again.
@@ -102,6 +107,10 @@ settings! {
         reentry_window: Duration = Duration::from_secs(30), Span::ms(0, 3_600_000);
         /// Shortest time in a state.
         minimum_hold: Duration = Duration::from_millis(500), Span::ms(0, 600_000);
+        /// A mark whose signal is not measured for this long is left.
+        blind_time: Duration = Duration::from_secs(5), Span::ms(100, 600_000);
+        /// Most changes of a mark in any hour. Leaving is always allowed.
+        changes_per_hour_max: u32 = 12, Whole { min: 2, max: 32 };
     }
     check check_hysteresis;
 }
@@ -125,8 +134,6 @@ settings! {
         cgroup: String = String::new(), Required(CgroupPath, "\"/system.slice/orders.service\"");
         /// Its CPU marks; options as in [cpu].
         cpu: Cpu = Cpu::default(), Group::<Cpu>::OF;
-        /// Its load marks; options as in [load].
-        load: Load = Load::default(), Group::<Load>::OF;
         /// How slowly its state changes; options as in [hysteresis].
         hysteresis: Hysteresis = Hysteresis::default(), Group::<Hysteresis>::OF;
         /// Its law; options as in [law].
@@ -136,15 +143,19 @@ settings! {
 
 impl Scope {
     /// A scope that has the settings of all scopes.
-    pub fn over(cpu: Cpu, load: Load, hysteresis: Hysteresis, law: Law) -> Self {
+    pub fn over(cpu: Cpu, hysteresis: Hysteresis, law: Law) -> Self {
         Self {
             name: String::new(),
             cgroup: String::new(),
             cpu,
-            load,
             hysteresis,
             law,
         }
+    }
+
+    /// Its settings as the law takes them. Load is a matter of the host.
+    pub fn law_settings(&self) -> tidegate_limits::law::Settings {
+        settings_of(&self.law, &self.cpu, None, &self.hysteresis)
     }
 }
 

@@ -3,10 +3,11 @@
 //! Each section is a table of options ([`schema::settings`]); the typed values here, the checks and
 //! the shipped file come from it. A [`Config`] that exists has passed every check.
 
+mod cgroup_path;
 pub mod check;
 mod door;
 mod guard;
-mod law;
+pub mod law;
 pub mod schema;
 pub mod shipped;
 
@@ -51,7 +52,7 @@ settings! {
         law: Law = Law::default(), Group::<Law>::OF;
         /// A scope with its own settings. What it does not set is as above.
         scopes as "scope": Vec<Scope> = Vec::new(),
-            Groups { template: Scope::over(cpu.clone(), load.clone(), hysteresis.clone(), law.clone()) };
+            Groups { template: Scope::over(cpu.clone(), hysteresis.clone(), law.clone()) };
         /// Services that share a ledger of their own and do not see the others.
         tenants as "tenant": Vec<Tenant> = Vec::new(), Groups { template: Tenant::default() };
     }
@@ -59,10 +60,10 @@ settings! {
 }
 
 /// A configuration and what is odd about it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Loaded {
     /// The configuration.
-    pub config: Config,
+    pub config: Box<Config>,
     /// Odd, but taken.
     pub warnings: Vec<Fault>,
 }
@@ -76,8 +77,7 @@ impl Config {
     /// Every fault of the file.
     pub fn load(path: Option<&Path>) -> Result<Loaded, Vec<Fault>> {
         let Some(path) = path else {
-            let (config, warnings) = (Self::default(), Vec::new());
-            return Ok(Loaded { config, warnings });
+            return Ok(Loaded::default());
         };
         let source = Source::read(path).map_err(|fault| vec![*fault])?;
         let mut loaded = Self::parse(&source)?;
@@ -92,7 +92,7 @@ impl Config {
     pub fn parse(source: &Source) -> Result<Loaded, Vec<Fault>> {
         let mut sink = Sink::new(source);
         let config = schema::toml::read(&mut sink, |root, sink| {
-            Self::take(root, &Self::default(), "", sink)
+            Self::take(root, &Self::default(), "", sink).map(Box::new)
         });
         let (faults, warnings) = sink.finish();
         match config {
@@ -111,6 +111,16 @@ impl Config {
         std::iter::once(all)
             .chain(own.map(|tenant| self.rules_of(tenant)))
             .collect()
+    }
+
+    /// Settings of the host's scope as the law takes them.
+    pub fn host_settings(&self) -> tidegate_limits::law::Settings {
+        law::settings_of(&self.law, &self.cpu, Some(&self.load), &self.hysteresis)
+    }
+
+    /// Settings of the scopes without a table of their own.
+    pub fn scope_settings(&self) -> tidegate_limits::law::Settings {
+        law::settings_of(&self.law, &self.cpu, None, &self.hysteresis)
     }
 
     /// The rule directory of a tenant.

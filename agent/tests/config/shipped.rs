@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use tidegate_agent::config::check::check;
 use tidegate_agent::config::schema::source::Source;
 use tidegate_agent::config::{Config, shipped};
+use tidegate_limits::{law, threshold};
 
 fn shipped_directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../config")
@@ -16,7 +17,7 @@ fn the_shipped_file_is_the_defaults() {
     crate::golden::compare(&path, &shipped::text());
     let source = Source::new("tidegate.toml", shipped::text());
     let loaded = Config::parse(&source).expect("the shipped file has no fault");
-    assert_eq!(loaded.config, Config::default());
+    assert_eq!(*loaded.config, Config::default());
     assert_eq!(loaded.warnings, []);
 }
 
@@ -53,4 +54,46 @@ fn the_sample_rules_are_valid() {
     std::fs::write(&config, text).expect("a file");
     let report = check(Some(&config));
     assert!(report.ok, "{report}");
+}
+
+#[test]
+fn the_defaults_are_those_of_the_law() {
+    let config = Config::default();
+    assert_eq!(config.host_settings(), law::Settings::default());
+    let other = config.scope_settings();
+    assert_eq!(other.marks.load, None);
+}
+
+#[test]
+fn a_scope_has_the_settings_of_all_where_it_sets_none() {
+    let text = r#"
+        [[scope]]
+        name = "orders"
+        cgroup = "/orders"
+        [scope.cpu]
+        enter = 0.6
+        leave = 0.55
+        [cpu]
+        enter = 0.9
+        leave = 0.5
+        action = "reject"
+        [law.entry]
+        delay = "400ms"
+    "#;
+    let loaded = Config::parse(&Source::new("tidegate.toml", text)).expect("no fault");
+    let [scope] = loaded.config.scopes.as_slice() else {
+        panic!("one scope")
+    };
+    let settings = scope.law_settings();
+    let cpu = settings.marks.cpu.expect("the marks count");
+    assert_eq!(
+        cpu,
+        threshold::Settings {
+            enter: 0.6,
+            leave: 0.55,
+            ..threshold::Settings::cpu()
+        }
+    );
+    assert_eq!(settings.marks.action, law::Action::Reject);
+    assert_eq!(settings.entry.delay_s.to_bits(), 0.4_f64.to_bits());
 }

@@ -7,7 +7,7 @@ mod word;
 
 pub use group::{Group, Groups, List, Maybe, MaybeGroup, Required};
 pub use number::{Flag, Number, Span, Whole};
-pub use text::{Address, AnyText, CgroupPath, FileMode, Location, Name};
+pub use text::{Address, AnyText, FileMode, Location, Name};
 pub(crate) use word::words;
 pub use word::{OneOf, Word};
 

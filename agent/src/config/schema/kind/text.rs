@@ -80,35 +80,6 @@ impl Scalar for Location {
     }
 }
 
-/// The path of a cgroup below the controller's mount; globs are allowed.
-#[derive(Debug, Clone, Copy)]
-pub struct CgroupPath;
-
-impl Scalar for CgroupPath {
-    type Output = String;
-    fn allowed(&self) -> String {
-        "a path that begins with / below the cpu controller's mount; * ? [..] match names"
-            .to_owned()
-    }
-    fn parse(&self, value: &Value) -> Result<String, String> {
-        let path = text(value)?;
-        if path.contains(char::is_control) {
-            return Err("it holds a control character".to_owned());
-        }
-        if path.split('/').any(|part| part == "..") {
-            return Err("it may not lead upwards".to_owned());
-        }
-        if path.starts_with('/') {
-            Ok(path.to_owned())
-        } else {
-            Err(String::new())
-        }
-    }
-    fn written(&self, value: &String) -> String {
-        quoted(value)
-    }
-}
-
 /// A TCP address and port.
 #[derive(Debug, Clone, Copy)]
 pub struct Address;

@@ -1,0 +1,145 @@
+//! The options as the law takes them: times in ns or seconds, shares as they are.
+
+use std::time::Duration;
+
+use tidegate_limits::healthy_run;
+use tidegate_limits::law::settings as numbers;
+use tidegate_limits::threshold;
+
+use super::{Entry, Estimate, Evidence, Law, Tight};
+use crate::config::guard::{Action, Cpu, Hysteresis, Load};
+
+/// The settings of a scope as its law takes them. Load counts for the host alone.
+pub fn settings_of(
+    law: &Law,
+    cpu: &Cpu,
+    load: Option<&Load>,
+    hysteresis: &Hysteresis,
+) -> numbers::Settings {
+    numbers::Settings {
+        entry: law.entry.numbers(),
+        tight: law.tight.numbers(),
+        cold: numbers::Cold {
+            tight_per_cpu: law.cold.tight_per_cpu,
+            entry_per_cpu: law.cold.entry_per_cpu,
+            successes: law.cold.successes,
+        },
+        estimate: law.estimate.numbers(),
+        evidence: law.evidence.numbers(),
+        release: numbers::Release {
+            demand_under: law.release.demand_under_ratio,
+            weight: law.release.weight_ratio,
+            most: law.release.most_ratio,
+            healthy: hysteresis.numbers(),
+        },
+        rate: numbers::Rate {
+            horizon_s: law.rate.horizon.as_secs_f64(),
+            least_share: law.rate.least_ratio,
+            floor_qps: law.rate.floor_qps,
+        },
+        effect: numbers::Effect {
+            period_ns: nanoseconds(law.effect.period),
+            little_percent: law.effect.little_percent,
+            rest_ns: nanoseconds(law.effect.rest),
+        },
+        marks: marks(cpu, load, hysteresis),
+    }
+}
+
+fn marks(cpu: &Cpu, load: Option<&Load>, hysteresis: &Hysteresis) -> numbers::Marks {
+    let mark = |enter: f64, leave: f64, sustained: Duration| threshold::Settings {
+        enter,
+        leave,
+        sustain_ns: nanoseconds(sustained),
+        hold_ns: nanoseconds(hysteresis.minimum_hold),
+        blind_ns: nanoseconds(hysteresis.blind_time),
+        most_changes_per_hour: hysteresis.changes_per_hour_max,
+        healthy: hysteresis.numbers(),
+    };
+    let load = load.filter(|load| load.enabled);
+    numbers::Marks {
+        cpu: cpu
+            .enabled
+            .then(|| mark(cpu.enter, cpu.leave, cpu.sustained)),
+        load: load.map(|load| mark(load.enter_per_cpu, load.leave_per_cpu, Duration::ZERO)),
+        action: match cpu.action {
+            Action::Shape => numbers::Action::Shape,
+            Action::Reject => numbers::Action::Reject,
+        },
+    }
+}
+
+impl Hysteresis {
+    fn numbers(&self) -> healthy_run::Settings {
+        healthy_run::Settings {
+            samples: self.healthy_samples,
+            most_samples: self.healthy_samples_max,
+            reentry_ns: nanoseconds(self.reentry_window),
+        }
+    }
+}
+
+impl Entry {
+    fn numbers(&self) -> numbers::Entry {
+        numbers::Entry {
+            delay_s: self.delay.as_secs_f64(),
+            least: self.least_requests,
+            least_qps: self.least_qps,
+            // The gate compares with this factor too, so it is not the operator's.
+            ..numbers::Entry::default()
+        }
+    }
+}
+
+impl Tight {
+    fn numbers(&self) -> numbers::Tight {
+        numbers::Tight {
+            delay_s: self.delay.as_secs_f64(),
+            slack: self.slack_requests,
+            healthy_share: self.healthy_ratio,
+            floor: self.floor_requests,
+            grow: self.grow_ratio,
+            grow_under: self.grow_under_ratio,
+            shrink_over: self.shrink_over_ratio,
+            shrink: self.shrink_ratio,
+            queue_shrink: self.queue_shrink_ratio,
+            reach: self.reach_factor,
+            busy_weight: self.busy_weight_ratio,
+        }
+    }
+}
+
+impl Estimate {
+    fn numbers(&self) -> numbers::Estimate {
+        numbers::Estimate {
+            healthy_ticks: self.healthy_ticks,
+            overload_ticks: self.overload_ticks,
+            full: self.full_ratio,
+            healthy_under: self.healthy_under_ratio,
+            bucket: self.bucket_successes,
+            gc_share: self.gc_ratio,
+        }
+    }
+}
+
+impl Evidence {
+    fn numbers(&self) -> numbers::Evidence {
+        numbers::Evidence {
+            ticks: self.ticks,
+            busy: self.busy_ratio,
+            throttle: self.throttle_ratio,
+            throttled_time: self.throttled_time_ratio,
+            psi_cpu: self.psi_cpu_ratio,
+            steal: self.steal_ratio,
+            gc_share: self.gc_ratio,
+            full_gc: self.full_gc,
+            gc_shift: self.gc_shift_ratio,
+            own_share: self.own_ratio,
+        }
+    }
+}
+
+/// The ranges of the options end at a day, far below 2^64 ns.
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
