@@ -187,18 +187,16 @@ impl Ledger {
             if scope != 0 && board.seat_scope(seat) != scope {
                 continue;
             }
-            let word = board.seat(seat);
-            for lane in 0..self.geometry.lanes() {
-                let row = self.geometry.row(seat, lane);
-                if let Some(totals) = row.and_then(|row| self.totals.get(row)) {
-                    counts.add_totals(totals);
-                }
-            }
-            if word.live {
-                let inflight = u64::from(self.seat_inflight(seat, word));
-                counts.inflight = counts.inflight.saturating_add(inflight);
-            }
+            counts.add_seat(self, board, seat);
         }
+        counts
+    }
+
+    /// Counts of one seat over all its inbound requests; for a seat whose process died, what is to be
+    /// kept of it before [`Ledger::clear_seat`].
+    pub fn seat_counts(&self, board: &Board, seat: u32) -> ScopeCounts {
+        let mut counts = ScopeCounts::default();
+        counts.add_seat(self, board, seat);
         counts
     }
 }
@@ -242,6 +240,30 @@ impl NodeCounts {
 }
 
 impl ScopeCounts {
+    /// Adds the free-running counts of another; what is in flight is not kept, it belongs to seats.
+    pub fn keep(&mut self, other: &Self) {
+        let add = |sum: &mut u64, amount: u64| *sum = sum.wrapping_add(amount);
+        add(&mut self.passed, other.passed);
+        add(&mut self.success, other.success);
+        add(&mut self.rt_ns, other.rt_ns);
+        add(&mut self.refused, other.refused);
+        add(&mut self.shed, other.shed);
+    }
+
+    fn add_seat(&mut self, ledger: &Ledger, board: &Board, seat: u32) {
+        for lane in 0..ledger.geometry.lanes() {
+            let row = ledger.geometry.row(seat, lane);
+            if let Some(totals) = row.and_then(|row| ledger.totals.get(row)) {
+                self.add_totals(totals);
+            }
+        }
+        let word = board.seat(seat);
+        if word.live {
+            let inflight = u64::from(ledger.seat_inflight(seat, word));
+            self.inflight = self.inflight.saturating_add(inflight);
+        }
+    }
+
     fn add_totals(&mut self, totals: &[Word; total::WORDS]) {
         let word = |field: usize| peek(totals, field);
         let add = |sum: &mut u64, amount: u64| *sum = sum.wrapping_add(amount);
