@@ -1,0 +1,154 @@
+//! What is wrong with a frame, in the words that its sender gets.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use tidegate_abi::message::{FRAME_MAX, FaultCode, Frame, FrameFault, Message};
+use tidegate_abi::{NameFault, VERSION};
+use tidegate_limits::window::COUNT_MAX;
+
+use crate::tenant::permit::HoldError;
+
+/// A fault that is sent back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Fault {
+    code: FaultCode,
+    text: Cow<'static, str>,
+}
+
+impl Fault {
+    fn new(code: FaultCode, text: impl Into<Cow<'static, str>>) -> Self {
+        let text = text.into();
+        Self { code, text }
+    }
+
+    /// The frame that says it.
+    pub(super) fn frame(&self) -> Frame {
+        let (code, text) = (self.code, self.text.as_ref());
+        Message::Fault { code, text }.encode()
+    }
+
+    /// What it says.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn oversized() -> Self {
+        Self::new(
+            FaultCode::Frame,
+            format!("the frame is longer than {FRAME_MAX} bytes; no frame is"),
+        )
+    }
+
+    pub(super) fn unreadable(fault: FrameFault) -> Self {
+        match fault {
+            FrameFault::Short => Self::new(
+                FaultCode::Frame,
+                "the frame is shorter than its length or its fields say",
+            ),
+            FrameFault::Long => Self::new(
+                FaultCode::Frame,
+                "the frame is longer than its length or its fields say",
+            ),
+            FrameFault::Kind(kind) => Self::new(
+                FaultCode::Frame,
+                format!(
+                    "there is no frame of kind {kind}; a service sends 1 (hello), 3 (resolve), 5 (enter), 7 (exit)"
+                ),
+            ),
+            FrameFault::Value(field) => Self::new(
+                FaultCode::Value,
+                format!("{field} holds a number that is none of its values"),
+            ),
+            FrameFault::Text(field) => Self::new(
+                FaultCode::Value,
+                format!(
+                    "{field} is not UTF-8 or longer than 255 bytes; allowed is UTF-8 text of at most 255 bytes"
+                ),
+            ),
+        }
+    }
+
+    pub(super) fn version(theirs: u32) -> Self {
+        Self::new(
+            FaultCode::Version,
+            format!(
+                "version {theirs} is not spoken here, version {VERSION} is; upgrade the older of client and agent"
+            ),
+        )
+    }
+
+    pub(super) fn flags(flags: u32) -> Self {
+        Self::new(
+            FaultCode::Value,
+            format!("flags = {flags:#x}; allowed are 0 and 1 (map the pages)"),
+        )
+    }
+
+    pub(super) fn before_hello() -> Self {
+        Self::new(
+            FaultCode::Order,
+            "the first frame of a connection is a hello; this one is not",
+        )
+    }
+
+    pub(super) fn second_hello() -> Self {
+        Self::new(
+            FaultCode::Order,
+            "a second hello; a connection begins once, connect anew instead",
+        )
+    }
+
+    pub(super) fn not_a_question() -> Self {
+        Self::new(
+            FaultCode::Order,
+            "this frame is the agent's to send; a service sends hello, resolve, enter, exit",
+        )
+    }
+
+    pub(super) fn silent(deadline: Duration) -> Self {
+        let deadline = humantime::format_duration(deadline).to_string();
+        Self::new(
+            FaultCode::Order,
+            format!("no hello came within {deadline}; the connection ends"),
+        )
+    }
+
+    pub(super) fn name(field: &str, fault: NameFault) -> Self {
+        Self::new(FaultCode::Value, format!("{field} {}", fault.text()))
+    }
+
+    pub(super) fn count(count: u32) -> Self {
+        Self::new(
+            FaultCode::Value,
+            format!("count = {count}; allowed is 1 to {COUNT_MAX}"),
+        )
+    }
+
+    pub(super) fn no_permit() -> Self {
+        Self::new(
+            FaultCode::Permit,
+            "this connection holds no such permit; it was given back already, or another holds it",
+        )
+    }
+
+    pub(super) fn cannot_hold(error: HoldError) -> Self {
+        Self::new(FaultCode::Busy, error.to_string())
+    }
+
+    pub(super) fn stale() -> Self {
+        Self::new(
+            FaultCode::Busy,
+            "the resource changed while the agent decided; ask again",
+        )
+    }
+
+    pub(super) fn too_many(connections: usize) -> Self {
+        Self::new(
+            FaultCode::Busy,
+            format!(
+                "{connections} connections are open, more are not served; close some, or connect later"
+            ),
+        )
+    }
+}

@@ -1,0 +1,92 @@
+//! Who is connected to the gate socket.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tidegate_segment::sync::{Ordering, Word};
+
+use super::seats::Seat;
+
+/// Who is at the other end of a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Who {
+    /// Process id in the agent's namespace; 0 where it cannot be seen.
+    pub pid: u32,
+    /// Real user id.
+    pub uid: u32,
+    /// Name of the process.
+    pub name: String,
+    /// Index of the scope of its own cgroup.
+    pub scope: u32,
+    /// Its seat, if it maps the pages.
+    pub seat: Option<Seat>,
+}
+
+/// A connection to the gate socket.
+#[derive(Debug)]
+pub struct Client {
+    /// Who is at the other end.
+    pub who: Who,
+    held: Word,
+}
+
+impl Client {
+    /// Takes down how many permits the agent holds for the connection.
+    pub fn set_held(&self, held: usize) {
+        let held = u64::try_from(held).unwrap_or(u64::MAX);
+        // Relaxed: a number for people.
+        self.held.store(held, Ordering::Relaxed);
+    }
+
+    /// Permits that the agent holds for the connection.
+    pub fn held(&self) -> u64 {
+        self.held.load(Ordering::Relaxed)
+    }
+}
+
+/// The connections, in the order in which they came.
+#[derive(Debug, Default)]
+pub struct Clients {
+    list: Mutex<List>,
+}
+
+#[derive(Debug, Default)]
+struct List {
+    next: u64,
+    clients: BTreeMap<u64, Arc<Client>>,
+}
+
+/// Number of a connection among all that ever were.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ticket(u64);
+
+impl Clients {
+    /// Adds a connection.
+    pub fn add(&self, who: Who) -> (Ticket, Arc<Client>) {
+        let client = Arc::new(Client {
+            who,
+            held: Word::new(0),
+        });
+        let mut list = self.list.lock();
+        let id = list.next;
+        list.next = id.wrapping_add(1);
+        list.clients.insert(id, Arc::clone(&client));
+        (Ticket(id), client)
+    }
+
+    /// Takes a connection out.
+    pub fn remove(&self, id: Ticket) {
+        self.list.lock().clients.remove(&id.0);
+    }
+
+    /// All connections.
+    pub fn list(&self) -> Vec<Arc<Client>> {
+        self.list.lock().clients.values().map(Arc::clone).collect()
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.list.lock().clients.len()
+    }
+}

@@ -1,0 +1,146 @@
+//! Decisions for callers that do not map the pages.
+
+use tidegate_abi::decision::{Class, Direction, Outcome};
+use tidegate_segment::board::Slot;
+use tidegate_segment::gate::{Pass, Refusal, Request, Verdict};
+use tidegate_segment::lane;
+
+use super::{HOST, Tenant};
+
+impl Tenant {
+    /// Decides on a request of a caller of a scope, and counts it in flight in the agent's seat.
+    ///
+    /// The gate checks the host. In flight in the caller's own scope are only those that map the
+    /// pages, so here its allowed QPS stands for its in-flight limit.
+    #[inline]
+    pub fn enter(&self, scope: u32, slot: Slot, request: Request) -> Verdict {
+        if scope != HOST
+            && let Err(refusal) = self.check_allowed_qps(scope, slot, request)
+        {
+            return Verdict::Refused(refusal);
+        }
+        self.gate()
+            .enter(self.board(), lane::current(), slot, request)
+    }
+
+    /// Gives an admitted request back.
+    #[inline]
+    pub fn exit(&self, pass: Pass, outcome: Outcome) {
+        self.gate()
+            .exit(self.board(), lane::current(), pass, outcome);
+    }
+
+    /// Decides once and holds nothing. Nothing of it will be in flight, so the allowed QPS of the
+    /// host holds as well as that of the scope.
+    pub fn admit_once(&self, scope: u32, slot: Slot, request: Request) -> Verdict {
+        if let Err(refusal) = self.check_allowed_qps(HOST, slot, request) {
+            return Verdict::Refused(refusal);
+        }
+        let verdict = self.enter(scope, slot, request);
+        if let Verdict::Admitted(pass) = verdict {
+            self.exit(pass, Outcome::Ignore);
+        }
+        verdict
+    }
+
+    fn check_allowed_qps(&self, scope: u32, slot: Slot, request: Request) -> Result<(), Refusal> {
+        let Request {
+            direction, class, ..
+        } = request;
+        // Probes are counted and held to their budget by the gate.
+        if direction != Direction::In || class == Class::Probe {
+            return Ok(());
+        }
+        self.gate()
+            .admit_one_shot(self.board(), scope)
+            .inspect_err(|refusal| self.count_refusal(slot, refusal))
+    }
+
+    /// The gate counts its own refusals; this one came before it.
+    #[cold]
+    fn count_refusal(&self, slot: Slot, refusal: &Refusal) {
+        let gate = self.gate();
+        let generation = self.board().seat(gate.seat()).generation;
+        let Some(row) = gate.ledger().row(gate.seat(), generation, lane::current()) else {
+            return;
+        };
+        let Some(cell) = row.cell(slot) else { return };
+        if !cell.used() {
+            row.totals().mark_used();
+        }
+        cell.refused(refusal.kind);
+        row.totals().refused(true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_abi::board::ScopeWord;
+    use tidegate_abi::decision::{Cause, LossMode, Reason, RefusalKind, ScopeState};
+    use tidegate_abi::geometry::Geometry;
+    use tidegate_segment::board::ScopeReport;
+
+    use super::*;
+    use crate::tenant::Settings;
+
+    fn overloaded(scope: u32) -> Tenant {
+        let settings = Settings {
+            geometry: Geometry::new(8, 2, 2, 2).unwrap(),
+            time_to_live_ns: u64::MAX,
+            grace_ns: 0,
+            loss_mode: LossMode::Open,
+        };
+        let (tenant, mut tick) = Tenant::create(&settings).unwrap();
+        let report = ScopeReport {
+            word: ScopeWord {
+                state: ScopeState::Overload,
+                ..ScopeWord::OPEN
+            },
+            allowed_qps_milli: 0,
+            cause: Cause::Cpu,
+            since_ns: 0,
+            inflight: 0,
+        };
+        assert!(tick.publish_scope(scope, &report));
+        tenant
+    }
+
+    #[test]
+    fn the_allowed_qps_of_the_callers_scope_is_enforced_and_counted() {
+        let tenant = overloaded(1);
+        let slot = tenant.directory().resolve("a").slot;
+        let Verdict::Refused(refusal) = tenant.enter(1, slot, Request::default()) else {
+            panic!("refused");
+        };
+        assert_eq!(
+            (refusal.kind, refusal.reason),
+            (RefusalKind::System, Reason::AllowedQps)
+        );
+        assert_eq!(tenant.seats().scope_counts(0).shed, 1);
+        let outbound = Request {
+            direction: Direction::Out,
+            ..Request::default()
+        };
+        for (scope, request) in [(0, Request::default()), (1, outbound)] {
+            let Verdict::Admitted(pass) = tenant.enter(scope, slot, request) else {
+                panic!("admitted");
+            };
+            tenant.exit(pass, Outcome::Ok);
+        }
+        let counts = tenant.seats().node_counts(slot);
+        assert_eq!((counts.inflight, counts.passed), (0, 2));
+    }
+
+    #[test]
+    fn deciding_once_holds_nothing_and_looks_at_the_host() {
+        let tenant = overloaded(1);
+        let slot = tenant.directory().resolve("a").slot;
+        let verdict = tenant.admit_once(0, slot, Request::default());
+        assert!(matches!(verdict, Verdict::Admitted(_)), "{verdict:?}");
+        assert_eq!(tenant.seats().node_counts(slot).inflight, 0);
+        let tenant = overloaded(0);
+        let slot = tenant.directory().resolve("a").slot;
+        let verdict = tenant.admit_once(0, slot, Request::default());
+        assert!(matches!(verdict, Verdict::Refused(_)), "{verdict:?}");
+    }
+}

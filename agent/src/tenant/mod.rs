@@ -1,0 +1,227 @@
+//! A tenant: one pair of pages, the agent's roles on it, and who is connected.
+//!
+//! [`Tenant::create`] makes the pages. The tick writer it gives out belongs to the sampler's thread;
+//! everything else is here, for the doors: [`directory`] finds the slot of a name and publishes rule
+//! sets, [`seats`] gives seats to processes, [`permit`] holds the permits given over sockets,
+//! [`decide`] asks the gate for callers that do not map the pages.
+
+pub mod client;
+pub mod compile;
+pub mod decide;
+pub mod directory;
+pub mod limit;
+pub mod permit;
+pub mod scope_resolver;
+pub mod seat_life;
+pub mod seats;
+
+use std::os::fd::OwnedFd;
+
+use parking_lot::Mutex;
+use tidegate_abi::board::ScopeWord;
+use tidegate_abi::decision::{Cause, LossMode};
+use tidegate_abi::geometry::Geometry;
+use tidegate_segment::board::{self, Board, Process, ScopeReport, TickWriter, Writers};
+use tidegate_segment::gate::Gate;
+use tidegate_segment::ledger::Ledger;
+use tidegate_segment::os::memfd::{self, FileError, Kind};
+use tidegate_segment::page::Page;
+
+use client::Clients;
+use directory::Directory;
+use permit::Permits;
+use seats::Seats;
+
+/// The seat of the agent itself: permits that it holds for callers over sockets.
+pub const AGENT_SEAT: u32 = 0;
+
+/// The host's place among the scopes.
+pub const HOST: u32 = 0;
+
+/// What is published of a scope before its first tick: it admits everything. A scope must be published
+/// before a process gets it.
+pub const OPEN_SCOPE: ScopeReport = ScopeReport {
+    word: ScopeWord::OPEN,
+    allowed_qps_milli: u64::MAX,
+    cause: Cause::None,
+    since_ns: 0,
+    inflight: 0,
+};
+
+/// What is fixed for the life of a tenant's pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// Sizes.
+    pub geometry: Geometry,
+    /// A heartbeat older than this is a silent agent, ns.
+    pub time_to_live_ns: u64,
+    /// How long a silent agent's adaptive limits are kept, ns.
+    pub grace_ns: u64,
+    /// What adaptive limits do after that.
+    pub loss_mode: LossMode,
+}
+
+/// Why a tenant could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum CreateError {
+    /// The memory files could not be made.
+    #[error("cannot make the shared pages: {0}")]
+    File(#[from] FileError),
+    /// No random number for the board's generation.
+    #[error("cannot make the shared pages: getrandom: {0}")]
+    Random(rustix::io::Errno),
+    /// The pages are too small for their own sizes.
+    #[error("cannot make the shared pages: sizes {0:?} do not fit their own layout")]
+    Layout(Geometry),
+}
+
+/// The memory files of a tenant, to be sent to its services.
+#[derive(Debug)]
+pub struct PageFiles {
+    /// The board, sealed: nobody who receives it can write it.
+    pub board: OwnedFd,
+    /// The ledger, sealed against a change of its size.
+    pub ledger: OwnedFd,
+}
+
+/// One pair of pages and everything around it but the tick.
+#[derive(Debug)]
+pub struct Tenant {
+    gate: Gate,
+    files: PageFiles,
+    directory: Directory,
+    seats: Seats,
+    timed_permits: Mutex<Permits>,
+    clients: Clients,
+}
+
+impl Tenant {
+    /// Makes the pages, seats the agent and adds the overflow resource.
+    ///
+    /// The tick writer is for the sampler's thread.
+    ///
+    /// # Errors
+    /// The kernel gives no memory file, descriptor or random number.
+    pub fn create(settings: &Settings) -> Result<(Self, TickWriter), CreateError> {
+        let geometry = settings.geometry;
+        let (board_page, board_file) = memfd::create(Kind::Board, geometry.board().words)?;
+        let (ledger_page, ledger_file) = memfd::create(Kind::Ledger, geometry.ledger().words)?;
+        let files = PageFiles {
+            board: board_file,
+            ledger: ledger_file,
+        };
+        Self::over(settings, [board_page, ledger_page], files)
+    }
+
+    fn over(
+        settings: &Settings,
+        pages: [Page; 2],
+        files: PageFiles,
+    ) -> Result<(Self, TickWriter), CreateError> {
+        let fixed = board::Settings {
+            generation: u64::from_ne_bytes(permit::random().map_err(CreateError::Random)?),
+            time_to_live_ns: settings.time_to_live_ns,
+            grace_ns: settings.grace_ns,
+            loss_mode: settings.loss_mode,
+        };
+        let layout = CreateError::Layout(settings.geometry);
+        let Some((gate, writers)) = write_pages(settings.geometry, fixed, pages) else {
+            return Err(layout);
+        };
+        let Ok(directory) = Directory::new(writers.rules) else {
+            return Err(layout);
+        };
+        let tenant = Self {
+            seats: Seats::new(writers.seats, *gate.ledger()),
+            gate,
+            files,
+            directory,
+            timed_permits: Mutex::default(),
+            clients: Clients::default(),
+        };
+        Ok((tenant, writers.tick))
+    }
+
+    /// The board.
+    pub const fn board(&self) -> &Board {
+        self.gate.board()
+    }
+
+    /// The ledger.
+    pub const fn ledger(&self) -> &Ledger {
+        self.gate.ledger()
+    }
+
+    /// The memory files.
+    pub const fn files(&self) -> &PageFiles {
+        &self.files
+    }
+
+    /// Names and rules.
+    pub const fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    /// Who sits where, and the counts of those who left.
+    pub const fn seats(&self) -> &Seats {
+        &self.seats
+    }
+
+    /// The permits given over HTTP. No process holds them, so they end by the clock.
+    pub const fn timed_permits(&self) -> &Mutex<Permits> {
+        &self.timed_permits
+    }
+
+    /// Who is connected.
+    pub const fn clients(&self) -> &Clients {
+        &self.clients
+    }
+
+    /// The agent's own gate.
+    pub(crate) const fn gate(&self) -> &Gate {
+        &self.gate
+    }
+}
+
+/// Writes the headers of both pages, names the board in the ledger and seats the agent.
+fn write_pages(
+    geometry: Geometry,
+    fixed: board::Settings,
+    [board_page, ledger_page]: [Page; 2],
+) -> Option<(Gate, Writers)> {
+    let (board, mut writers) = board::create(board_page, geometry, fixed)?;
+    let ledger = Ledger::create(ledger_page, geometry)?;
+    ledger.set_board_generation(fixed.generation);
+    let own = writers.seats.seat(AGENT_SEAT, own_process())?;
+    // A word of zeros would be a scope with limits of zero.
+    writers.tick.publish_scope(HOST, &OPEN_SCOPE);
+    Some((Gate::new(board, ledger, AGENT_SEAT, own), writers))
+}
+
+fn own_process() -> Process {
+    let pid = std::process::id();
+    Process {
+        pid,
+        start: seat_life::start_time(pid).unwrap_or(0),
+        uid: rustix::process::getuid().as_raw(),
+        scope: 0,
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A tenant that considers its agent present for ever.
+    pub(crate) fn tenant(geometry: Geometry) -> Tenant {
+        let settings = Settings {
+            geometry,
+            time_to_live_ns: u64::MAX,
+            grace_ns: 0,
+            loss_mode: LossMode::Open,
+        };
+        let (tenant, mut tick) = Tenant::create(&settings).unwrap();
+        assert!(tick.publish_scope(1, &OPEN_SCOPE));
+        tenant
+    }
+}

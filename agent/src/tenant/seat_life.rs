@@ -1,0 +1,206 @@
+//! The life of a seat: from a connected process to its death, or to the end of its socket.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use tidegate_segment::board::Process;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::oneshot;
+
+use super::Tenant;
+use super::seats::Seat;
+
+/// How long a seat rests whose socket ended while its process lives: a thread that was held up inside
+/// a decision must have gone on and found its seat taken away.
+const REST: Duration = Duration::from_secs(10);
+
+/// Why a process gets no seat.
+#[derive(Debug, thiserror::Error)]
+pub enum NoSeat {
+    /// It lives in a pid namespace that the agent cannot see.
+    #[error("its pid cannot be seen from the agent's pid namespace")]
+    Invisible,
+    /// It cannot be watched.
+    #[error("its death cannot be watched: {0}")]
+    Unwatched(std::io::Error),
+    /// All seats are taken.
+    #[error("all seats are taken; raise pages.max_seats and restart")]
+    Full,
+}
+
+/// A seat that a connection holds. Dropping it is the end of the connection.
+#[derive(Debug)]
+pub struct Seated {
+    /// The seat.
+    pub seat: Seat,
+    /// Its other half ends when this is dropped.
+    _end: oneshot::Sender<()>,
+}
+
+/// Seats a process and watches it from now on. `pidfd` is the peer's as the socket knows it, where the
+/// kernel tells (6.5 and later).
+///
+/// # Errors
+/// Why it gets no seat; it can still ask over the socket.
+pub fn seat(
+    tenant: &Arc<Tenant>,
+    process: Process,
+    pidfd: Option<OwnedFd>,
+) -> Result<Seated, NoSeat> {
+    let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw);
+    let pid = pid.ok_or(NoSeat::Invisible)?;
+    let pidfd = match pidfd {
+        Some(pidfd) => pidfd,
+        None => pidfd_open(pid, PidfdFlags::NONBLOCK)
+            .map_err(|errno| NoSeat::Unwatched(errno.into()))?,
+    };
+    let death = watchable(pidfd).map_err(NoSeat::Unwatched)?;
+    let seat = tenant.seats().take(process).ok_or(NoSeat::Full)?;
+    let (end, ended) = oneshot::channel();
+    tokio::spawn(watch(Arc::clone(tenant), seat, death, ended));
+    Ok(Seated { seat, _end: end })
+}
+
+#[expect(
+    deprecated,
+    reason = "an OwnedFd keeps its descriptor open; the form that replaces this one is unsafe"
+)]
+fn watchable(pidfd: OwnedFd) -> std::io::Result<AsyncFd<OwnedFd>> {
+    AsyncFd::with_interest(pidfd, Interest::READABLE)
+}
+
+async fn watch(
+    tenant: Arc<Tenant>,
+    seat: Seat,
+    death: AsyncFd<OwnedFd>,
+    ended: oneshot::Receiver<()>,
+) {
+    tokio::select! {
+        _dead = death.readable() => {}
+        _ended = ended => {}
+    }
+    tenant.seats().revoke(seat);
+    // A process that died closed its socket first; its death follows at once and ends the rest.
+    let rest = tokio::time::timeout(REST, death.readable()).await;
+    if rest.is_err() {
+        tracing::debug!(
+            seat = seat.index,
+            "a seat was given up by a process that lives on"
+        );
+    }
+    tenant.seats().free(seat);
+}
+
+/// Start time of a process, clock ticks since boot: with the pid it names a process for good.
+pub fn start_time(pid: u32) -> Option<u64> {
+    let stat = read_small(&Path::new("/proc").join(pid.to_string()).join("stat"))?;
+    // The name in parentheses may hold anything; the fields count from its end. Start time is the
+    // 22nd field, the name the second.
+    let (_name, fields) = stat.rsplit_once(')')?;
+    fields.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+/// Name of a process, for people.
+pub fn process_name(pid: u32) -> Option<String> {
+    let name = read_small(&Path::new("/proc").join(pid.to_string()).join("comm"))?;
+    Some(name.trim_end().to_owned())
+}
+
+fn read_small(path: &Path) -> Option<String> {
+    let bytes = std::fs::read(path).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+    use std::time::Instant;
+
+    use tidegate_abi::geometry::Geometry;
+
+    use super::*;
+    use crate::tenant::tests::tenant;
+
+    fn process(pid: u32) -> Process {
+        Process {
+            pid,
+            start: start_time(pid).unwrap_or(0),
+            uid: 0,
+            scope: 0,
+        }
+    }
+
+    async fn until(tenant: &Tenant, seat: Seat, live: bool) {
+        let begin = Instant::now();
+        while tenant.board().seat(seat.index).live != live {
+            assert!(
+                begin.elapsed() < Duration::from_secs(5),
+                "no change in time"
+            );
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_death_takes_the_seat_away_and_frees_it() {
+        let tenant = Arc::new(tenant(Geometry::new(8, 2, 2, 2).unwrap()));
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let seated = seat(&tenant, process(child.id()), None).unwrap();
+        assert!(matches!(
+            seat(&tenant, process(child.id()), None),
+            Err(NoSeat::Full)
+        ));
+        until(&tenant, seated.seat, true).await;
+        child.kill().unwrap();
+        until(&tenant, seated.seat, false).await;
+        let begin = Instant::now();
+        let again = loop {
+            match seat(&tenant, process(std::process::id()), None) {
+                Ok(again) => break again,
+                Err(no_seat) => assert!(begin.elapsed() < REST / 2, "{no_seat}"),
+            }
+            tokio::task::yield_now().await;
+        };
+        assert_eq!(again.seat.index, seated.seat.index);
+        child.wait().unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_ended_socket_revokes_and_the_seat_rests() {
+        let tenant = Arc::new(tenant(Geometry::new(8, 2, 2, 2).unwrap()));
+        let me = process(std::process::id());
+        let seated = seat(&tenant, me, None).unwrap();
+        let first = seated.seat;
+        drop(seated);
+        until(&tenant, first, false).await;
+        assert!(matches!(seat(&tenant, me, None), Err(NoSeat::Full)));
+        tokio::time::sleep(REST + Duration::from_millis(1)).await;
+        let again = seat(&tenant, me, None).unwrap();
+        assert_eq!(again.seat.index, first.index);
+    }
+
+    #[tokio::test]
+    async fn an_invisible_process_gets_no_seat() {
+        let tenant = Arc::new(tenant(Geometry::new(8, 2, 2, 2).unwrap()));
+        let nobody = Process {
+            pid: 0,
+            ..process(std::process::id())
+        };
+        assert!(matches!(
+            seat(&tenant, nobody, None),
+            Err(NoSeat::Invisible)
+        ));
+    }
+
+    #[test]
+    fn start_times_are_told() {
+        let own = start_time(std::process::id()).unwrap();
+        assert!(own > 0);
+        assert_eq!(start_time(std::process::id()), Some(own));
+        assert_eq!(start_time(0), None);
+    }
+}

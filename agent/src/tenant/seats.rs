@@ -1,0 +1,269 @@
+//! Who sits where on the pages, and the counts of those who left.
+//!
+//! A seat is free, taken, or revoked. The death of its process frees it at once; when only its socket
+//! ended, the process may still be inside a decision on its rows, so the seat rests before it is
+//! given to another ([`super::seat_life`]).
+
+use parking_lot::Mutex;
+use tidegate_segment::board::{Process, SeatWriter, Slot};
+use tidegate_segment::ledger::{Ledger, NodeCounts, ScopeCounts};
+
+use super::{AGENT_SEAT, HOST};
+
+/// A seat and its generation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seat {
+    /// Number of the seat.
+    pub index: u32,
+    /// Generation under which it was given.
+    pub generation: u32,
+}
+
+/// The seats of a tenant.
+#[derive(Debug)]
+pub struct Seats {
+    ledger: Ledger,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug)]
+struct Table {
+    writer: SeatWriter,
+    /// Whether each seat may be given, in the order of the seats.
+    free: Vec<bool>,
+    kept: Kept,
+}
+
+/// Counts of processes that left, so that totals never go backwards.
+#[derive(Debug, Default)]
+struct Kept {
+    /// In the order of the slots.
+    nodes: Vec<NodeCounts>,
+    /// In the order of the scopes.
+    scopes: Vec<ScopeCounts>,
+    without_agent: u64,
+    contended: u64,
+}
+
+/// Decisions that went another way than usual, over all processes that ever were.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Unusual {
+    /// Made while the agent's heartbeat was too old.
+    pub without_agent: u64,
+    /// Admitted because the board changed under every try.
+    pub contended: u64,
+}
+
+impl Seats {
+    /// All seats but the agent's are free.
+    pub(super) fn new(writer: SeatWriter, ledger: Ledger) -> Self {
+        let seats = 0..ledger.geometry().seats();
+        Self {
+            ledger,
+            table: Mutex::new(Table {
+                writer,
+                free: seats.map(|index| index != AGENT_SEAT).collect(),
+                kept: Kept::default(),
+            }),
+        }
+    }
+
+    /// Gives the lowest free seat to a process.
+    pub fn take(&self, process: Process) -> Option<Seat> {
+        let mut table = self.table.lock();
+        let place = table.free.iter().position(|free| *free)?;
+        let index = u32::try_from(place).ok()?;
+        let generation = table.writer.seat(index, process)?;
+        if let Some(free) = table.free.get_mut(place) {
+            *free = false;
+        }
+        Some(Seat { index, generation })
+    }
+
+    /// Takes a seat away: its permits no longer count. It is not free yet.
+    pub fn revoke(&self, seat: Seat) {
+        self.table.lock().writer.revoke(seat.index);
+    }
+
+    /// Frees a revoked seat that its process will not write any more; its counts are kept.
+    pub fn free(&self, seat: Seat) {
+        let mut table = self.table.lock();
+        let Table { writer, free, kept } = &mut *table;
+        let board = writer.board();
+        kept.fold(&self.ledger, &board, seat.index);
+        self.ledger.clear_seat(seat.index, board.resources_used());
+        let place = usize::try_from(seat.index).ok();
+        if let Some(free) = place.and_then(|place| free.get_mut(place)) {
+            *free = true;
+        }
+    }
+
+    /// Moves a process to another scope (it changed its cgroup).
+    pub fn move_to_scope(&self, seat: Seat, scope: u32) {
+        self.table.lock().writer.move_to_scope(seat.index, scope);
+    }
+
+    /// Counts of a resource over all processes that ever were.
+    pub fn node_counts(&self, slot: Slot) -> NodeCounts {
+        let table = self.table.lock();
+        let mut counts = self.ledger.node_counts(&table.writer.board(), slot);
+        let place = usize::try_from(slot.index).ok();
+        if let Some(kept) = place.and_then(|place| table.kept.nodes.get(place)) {
+            counts.keep(kept);
+        }
+        counts
+    }
+
+    /// Counts of a scope over all processes that ever were; scope 0 is the host and has them all.
+    pub fn scope_counts(&self, scope: u32) -> ScopeCounts {
+        let table = self.table.lock();
+        let mut counts = self.ledger.scope_counts(&table.writer.board(), scope);
+        let place = usize::try_from(scope).ok();
+        if let Some(kept) = place.and_then(|place| table.kept.scopes.get(place)) {
+            counts.keep(kept);
+        }
+        counts
+    }
+
+    /// Decisions that went another way than usual.
+    pub fn unusual(&self) -> Unusual {
+        let table = self.table.lock();
+        let mut unusual = Unusual {
+            without_agent: table.kept.without_agent,
+            contended: table.kept.contended,
+        };
+        for seat in 0..table.writer.board().seats_used() {
+            let (without_agent, contended) = self.ledger.seat_faults(seat);
+            unusual.without_agent = unusual.without_agent.wrapping_add(without_agent);
+            unusual.contended = unusual.contended.wrapping_add(contended);
+        }
+        unusual
+    }
+}
+
+impl Kept {
+    fn fold(&mut self, ledger: &Ledger, board: &tidegate_segment::board::Board, seat: u32) {
+        let mut name = [0; 256];
+        for index in 0..board.resources_used() {
+            let Some((slot, _name)) = board.name(index, &mut name) else {
+                continue;
+            };
+            if let Some(kept) = place(&mut self.nodes, index) {
+                kept.keep(&ledger.seat_node_counts(board, seat, slot));
+            }
+        }
+        let counts = ledger.seat_counts(board, seat);
+        let own = board.seat_scope(seat);
+        for scope in [HOST, own]
+            .into_iter()
+            .take(if own == HOST { 1 } else { 2 })
+        {
+            if let Some(kept) = place(&mut self.scopes, scope) {
+                kept.keep(&counts);
+            }
+        }
+        let (without_agent, contended) = ledger.seat_faults(seat);
+        self.without_agent = self.without_agent.wrapping_add(without_agent);
+        self.contended = self.contended.wrapping_add(contended);
+    }
+}
+
+/// The record at an index, with empty ones before it as needed.
+fn place<T: Default + Clone>(records: &mut Vec<T>, index: u32) -> Option<&mut T> {
+    let index = usize::try_from(index).ok()?;
+    if records.len() <= index {
+        records.resize(index.checked_add(1)?, T::default());
+    }
+    records.get_mut(index)
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_abi::decision::Outcome;
+    use tidegate_abi::geometry::Geometry;
+    use tidegate_segment::gate::{Gate, Request, Verdict};
+    use tidegate_segment::lane::Lane;
+
+    use super::*;
+    use crate::tenant::Tenant;
+    use crate::tenant::tests::tenant;
+
+    const PROCESS: Process = Process {
+        pid: 77,
+        start: 1,
+        uid: 0,
+        scope: 1,
+    };
+
+    fn small() -> Tenant {
+        tenant(Geometry::new(8, 3, 2, 2).unwrap())
+    }
+
+    fn enter(tenant: &Tenant, seat: Seat, slot: Slot) -> Verdict {
+        let gate = Gate::new(
+            *tenant.board(),
+            *tenant.ledger(),
+            seat.index,
+            seat.generation,
+        );
+        gate.enter(tenant.board(), Lane::numbered(1), slot, Request::default())
+    }
+
+    #[test]
+    fn the_lowest_free_seat_is_given_and_none_is_no_seat() {
+        let tenant = small();
+        let first = tenant.seats().take(PROCESS).unwrap();
+        let second = tenant.seats().take(PROCESS).unwrap();
+        assert_eq!((first.index, second.index), (1, 2));
+        assert_eq!(tenant.seats().take(PROCESS), None);
+        tenant.seats().revoke(first);
+        assert_eq!(tenant.seats().take(PROCESS), None, "revoked is not free");
+        tenant.seats().free(first);
+        let again = tenant.seats().take(PROCESS).unwrap();
+        assert_eq!(again.index, 1);
+        assert_ne!(again.generation, first.generation);
+    }
+
+    #[test]
+    fn permits_go_with_the_seat_and_counts_stay() {
+        let tenant = small();
+        let slot = tenant.directory().resolve("a").slot;
+        let seat = tenant.seats().take(PROCESS).unwrap();
+        let Verdict::Admitted(pass) = enter(&tenant, seat, slot) else {
+            panic!("admitted");
+        };
+        let gate = Gate::new(
+            *tenant.board(),
+            *tenant.ledger(),
+            seat.index,
+            seat.generation,
+        );
+        gate.exit(tenant.board(), Lane::numbered(1), pass, Outcome::Ok);
+        let Verdict::Admitted(_held) = enter(&tenant, seat, slot) else {
+            panic!("admitted");
+        };
+        let counts = |slot| {
+            let counts = tenant.seats().node_counts(slot);
+            (counts.inflight, counts.passed, counts.success)
+        };
+        assert_eq!(counts(slot), (1, 2, 1));
+        tenant.seats().revoke(seat);
+        assert_eq!(counts(slot), (0, 2, 1));
+        assert_eq!(enter(&tenant, seat, slot), Verdict::Stale);
+        tenant.seats().free(seat);
+        assert_eq!(counts(slot), (0, 2, 1));
+        for scope in [0, 1] {
+            let counts = tenant.seats().scope_counts(scope);
+            assert_eq!((counts.inflight, counts.passed, counts.success), (0, 2, 1));
+        }
+        let next = tenant.seats().take(PROCESS).unwrap();
+        assert_eq!(
+            counts(slot),
+            (0, 2, 1),
+            "the next holder begins with clean rows"
+        );
+        tenant.seats().revoke(next);
+        tenant.seats().free(next);
+        assert_eq!(counts(slot), (0, 2, 1));
+    }
+}
