@@ -1,3 +1,10 @@
-//! Harness.
+//! Harness: the real agent, real services in processes of their own, and waits with a deadline.
+#![forbid(unsafe_code)]
 
+pub mod actor;
+pub mod agent;
+pub mod program;
+pub mod shared_count;
 pub mod skip;
+pub mod spans;
+pub mod until;

@@ -1,0 +1,117 @@
+//! A service in a process of its own that does what a test says, line by line.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::program::Program;
+use crate::until::SOON;
+
+/// A running actor; it is killed when it is dropped. `src/bin/actor.rs` lists what it understands.
+#[derive(Debug)]
+pub struct Actor {
+    child: Child,
+    stdin: ChildStdin,
+    lines: Receiver<String>,
+}
+
+impl Actor {
+    /// Starts an actor that is connected to the agent with this runtime directory.
+    ///
+    /// # Panics
+    /// If it does not start and connect.
+    #[expect(clippy::expect_used, reason = "a test ends here")]
+    pub fn start(runtime_dir: &Path) -> Self {
+        let mut child = Program::Actor
+            .command()
+            .arg(runtime_dir)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("an actor starts");
+        let stdin = child.stdin.take().expect("stdin is a pipe");
+        let stdout = child.stdout.take().expect("stdout is a pipe");
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        let actor = Self {
+            child,
+            stdin,
+            lines,
+        };
+        assert_eq!(actor.hear(), "ready");
+        actor
+    }
+
+    /// Says a line to it, without waiting for the answer.
+    ///
+    /// # Panics
+    /// If it is gone.
+    #[expect(clippy::expect_used, reason = "a test ends here")]
+    pub fn say(&mut self, line: &str) {
+        writeln!(self.stdin, "{line}").expect("the actor listens");
+    }
+
+    /// Its next line.
+    ///
+    /// # Panics
+    /// If none comes soon.
+    #[expect(clippy::expect_used, reason = "a test ends here")]
+    pub fn hear(&self) -> String {
+        self.lines
+            .recv_timeout(SOON)
+            .expect("the actor answers soon")
+    }
+
+    /// Says a line to it and waits for the answer.
+    ///
+    /// # Panics
+    /// If it is gone or does not answer soon.
+    pub fn ask(&mut self, line: &str) -> String {
+        self.say(line);
+        self.hear()
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Kills it without a warning and waits until the kernel has cleaned up.
+    ///
+    /// # Panics
+    /// If it cannot be killed.
+    #[expect(clippy::expect_used, reason = "a test ends here")]
+    pub fn kill(&mut self) {
+        self.child.kill().expect("the actor can be killed");
+        self.child.wait().expect("the actor can be waited for");
+    }
+}
+
+impl Drop for Actor {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Kills a process that an actor made, which the test is no parent of.
+///
+/// # Panics
+/// If there is no such process.
+#[expect(clippy::expect_used, reason = "a test ends here")]
+pub fn kill_descendant(pid: &str) {
+    let pid = pid
+        .parse()
+        .ok()
+        .and_then(Pid::from_raw)
+        .expect("a process id");
+    kill_process(pid, Signal::KILL).expect("the process can be killed");
+}

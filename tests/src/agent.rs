@@ -1,0 +1,195 @@
+//! The real agent, in a directory of its own.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::program::Program;
+use crate::until::{self, SOON};
+
+/// A running agent; it is killed when it is dropped, and its directory goes with it.
+#[derive(Debug)]
+pub struct Agent {
+    dir: TempDir,
+    child: Child,
+}
+
+impl Agent {
+    /// Starts an agent on these rules (a file of `rules.d`) and with these lines added to its
+    /// configuration, and waits until it serves.
+    ///
+    /// # Panics
+    /// If it does not.
+    #[expect(clippy::expect_used, reason = "a test ends here")]
+    pub fn start(rules: &str, config: &str) -> Self {
+        let dir = tempfile::tempdir().expect("there is room for a directory");
+        let rules_dir = dir.path().join("rules.d");
+        fs::create_dir(&rules_dir).expect("the directory is ours");
+        fs::write(rules_dir.join("test.toml"), rules).expect("the directory is ours");
+        let config = format!(
+            "[http]\nmetrics_enabled = false\n[rules]\ndir = \"{}\"\n{config}",
+            rules_dir.display()
+        );
+        fs::write(dir.path().join("tidegate.toml"), config).expect("the directory is ours");
+        let child = spawn(dir.path());
+        let agent = Self { dir, child };
+        agent.wait_until_it_serves();
+        agent
+    }
+
+    /// Its runtime directory.
+    pub fn runtime_dir(&self) -> PathBuf {
+        self.dir.path().join("run")
+    }
+
+    /// Kills it without a warning.
+    ///
+    /// # Panics
+    /// If it cannot be killed.
+    #[expect(clippy::expect_used, reason = "a test ends here")]
+    pub fn kill(&mut self) {
+        self.child.kill().expect("the agent can be killed");
+        self.child.wait().expect("the agent can be waited for");
+    }
+
+    /// Starts it anew after [`Agent::kill`] and waits until it serves.
+    ///
+    /// # Panics
+    /// If it does not.
+    pub fn start_again(&mut self) {
+        self.child = spawn(self.dir.path());
+        self.wait_until_it_serves();
+    }
+
+    /// Stops it where it stands, until [`Agent::go_on`].
+    ///
+    /// # Panics
+    /// If it is gone.
+    pub fn stop(&self) {
+        self.signal(Signal::STOP);
+        let stat = format!("/proc/{}/stat", self.child.id());
+        until::holds("a stopped agent", SOON, || {
+            let stat = fs::read_to_string(&stat).unwrap_or_default();
+            stat.rsplit(')')
+                .next()
+                .is_some_and(|rest| rest.starts_with(" T"))
+        });
+    }
+
+    /// Lets it go on.
+    ///
+    /// # Panics
+    /// If it is gone.
+    pub fn go_on(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    #[expect(clippy::expect_used, reason = "a test ends here")]
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, signal).expect("the agent is there");
+    }
+
+    fn wait_until_it_serves(&self) {
+        let sockets = ["gate.sock", "http.sock"].map(|name| self.runtime_dir().join(name));
+        let [gate, http] = sockets;
+        until::holds("an agent that serves", SOON, || {
+            takes_packets(&gate) && UnixStream::connect(&http).is_ok()
+        });
+    }
+
+    /// The answer to a GET over its HTTP socket.
+    ///
+    /// # Panics
+    /// If it does not answer with 200 and JSON.
+    #[expect(clippy::expect_used, reason = "a test ends here")]
+    pub fn get(&self, path: &str) -> Value {
+        let mut stream = UnixStream::connect(self.runtime_dir().join("http.sock"))
+            .expect("the agent takes connections");
+        stream
+            .set_read_timeout(Some(SOON))
+            .expect("a timeout can be set");
+        write!(
+            stream,
+            "GET {path} HTTP/1.1\r\nHost: tidegate\r\nConnection: close\r\n\r\n"
+        )
+        .expect("the agent reads");
+        let mut answer = String::new();
+        stream
+            .read_to_string(&mut answer)
+            .expect("the agent answers");
+        assert!(answer.starts_with("HTTP/1.1 200"), "GET {path}: {answer}");
+        let (_head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
+        serde_json::from_str(body).expect("the body is JSON")
+    }
+
+    /// Requests in flight on a resource, as `status` says; 0 if it names none.
+    ///
+    /// # Panics
+    /// If the agent does not answer.
+    pub fn inflight(&self, resource: &str) -> u64 {
+        let status = self.get("/v1/status");
+        let resources = status.get("resources").and_then(Value::as_array);
+        resources
+            .into_iter()
+            .flatten()
+            .find(|found| found.get("name").and_then(Value::as_str) == Some(resource))
+            .and_then(|found| found.get("inflight").and_then(Value::as_u64))
+            .unwrap_or(0)
+    }
+
+    /// Waits until so many are in flight on a resource, and returns how long that took.
+    ///
+    /// # Panics
+    /// If that does not come within `limit`.
+    pub fn wait_for_inflight(&self, resource: &str, count: u64, limit: Duration) -> Duration {
+        let begin = std::time::Instant::now();
+        loop {
+            let seen = self.inflight(resource);
+            if seen == count {
+                return begin.elapsed();
+            }
+            assert!(
+                begin.elapsed() <= limit,
+                "{resource}: {seen} in flight after {limit:?}, {count} expected"
+            );
+        }
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+#[expect(clippy::expect_used, reason = "a test ends here")]
+fn spawn(dir: &Path) -> Child {
+    Program::Tidegate
+        .command()
+        .arg("run")
+        .arg("--config")
+        .arg(dir.join("tidegate.toml"))
+        .arg("--runtime-dir")
+        .arg(dir.join("run"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the agent starts")
+}
+
+/// Whether a SEQPACKET socket at this path takes connections.
+fn takes_packets(path: &Path) -> bool {
+    let flags = SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
+    let address = SocketAddrUnix::new(path);
+    matches!((socket, address), (Ok(socket), Ok(address)) if connect(&socket, &address).is_ok())
+}

@@ -1,0 +1,251 @@
+//! A service that does what a test says: one command on a line of standard input, one line as the
+//! answer. Its argument is the agent's runtime directory.
+//!
+//! | command | does | answers |
+//! |---|---|---|
+//! | `take NAME COUNT` | enters and keeps the permits | `taken N refused N` |
+//! | `give COUNT` | gives kept permits back | `held N` |
+//! | `try NAME COUNT` | enters and gives back at once | `passed N refused N REASON` |
+//! | `open` | | `open N`: decisions made without an agent's pages |
+//! | `spin NAME THREADS` | enters and gives back without a pause, for ever | `spinning` |
+//! | `offer NAME THREADS PER_SECOND SECONDS` | the same at a rate | `FIRST LAST SPANS`, see `spans` |
+//! | `crowd NAME THREADS SECONDS COUNT` | the same, counted by a shared count | `passed N refused N` |
+//! | `fork drop` | forks a child that drops the kept permits and ends | `dropped` |
+//! | `fork take NAME COUNT` | forks a child that takes and stays | `PID taken N refused N` |
+//! | `exec` | becomes another program in the same process | `idle` |
+
+use std::error::Error;
+use std::io::{self, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rustix::event::{Timespec, poll};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, set_parent_process_death_signal, waitpid};
+use tidegate_client::{Client, Permit, Resource};
+use tidegate_segment::clock::monotonic_ns;
+use tidegate_segment::os::child::fork;
+use tidegate_tests::shared_count::SharedCount;
+use tidegate_tests::spans::{BUCKET_NS, Spans};
+
+/// A forked child that stays ends by itself after this, should its test be gone.
+const CHILD_STAYS: Duration = Duration::from_mins(1);
+/// How long a member of a crowd stays inside.
+const INSIDE: Duration = Duration::from_micros(300);
+
+type Fallible<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+fn main() -> Fallible<()> {
+    let argument = std::env::args().nth(1).ok_or("usage: actor RUNTIME_DIR")?;
+    // The kernel ends it with the test.
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    if argument == "--idle" {
+        say("idle")?;
+        for line in io::stdin().lines() {
+            say(&line?)?;
+        }
+        return Ok(());
+    }
+    let mut actor = Actor {
+        client: Client::builder().runtime_dir(argument).connect()?,
+        held: Vec::new(),
+    };
+    say("ready")?;
+    for line in io::stdin().lines() {
+        let line = line?;
+        let words: Vec<&str> = line.split_whitespace().collect();
+        actor.obey(&words)?;
+    }
+    Ok(())
+}
+
+fn say(line: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "{line}")?;
+    stdout.flush()
+}
+
+struct Actor {
+    client: Client,
+    held: Vec<Permit>,
+}
+
+impl Actor {
+    fn obey(&mut self, words: &[&str]) -> Fallible<()> {
+        match *words {
+            ["take", name, count] => say(&self.take(name, count)?)?,
+            ["give", count] => {
+                let kept = self.held.len().saturating_sub(count.parse()?);
+                self.held.drain(kept..).for_each(Permit::ok);
+                say(&format!("held {kept}"))?;
+            }
+            ["try", name, count] => say(&self.attempt(name, count)?)?,
+            ["open"] => say(&format!("open {}", self.client.status().open))?,
+            ["spin", name, threads] => self.spin(name, threads)?,
+            ["offer", name, threads, per_second, seconds] => {
+                self.offer(name, threads.parse()?, per_second.parse()?, seconds)?;
+            }
+            ["crowd", name, threads, seconds, count] => {
+                let resource = self.client.resource(name)?;
+                let end = Instant::now() + Duration::from_secs_f64(seconds.parse()?);
+                crowd(&resource, threads.parse()?, end, &SharedCount::open(count)?)?;
+            }
+            ["fork", "drop"] => self.fork_and_drop()?,
+            ["fork", "take", name, count] => self.fork_and_take(name, count)?,
+            ["exec"] => {
+                let program = std::env::current_exe()?;
+                return Err(Command::new(program).arg("--idle").exec().into());
+            }
+            ref _unknown => return Err(format!("unknown command {words:?}").into()),
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, name: &str, count: &str) -> Fallible<String> {
+        let resource = self.client.resource(name)?;
+        let count: usize = count.parse()?;
+        let before = self.held.len();
+        self.held
+            .extend((0..count).filter_map(|_turn| resource.enter().ok()));
+        let taken = self.held.len() - before;
+        Ok(format!("taken {taken} refused {}", count - taken))
+    }
+
+    fn attempt(&self, name: &str, count: &str) -> Fallible<String> {
+        let resource = self.client.resource(name)?;
+        let (mut passed, mut refused, mut reason) = (0, 0, "none");
+        for _turn in 0..count.parse::<u64>()? {
+            match resource.enter() {
+                Ok(permit) => {
+                    permit.ok();
+                    passed += 1;
+                }
+                Err(refusal) => {
+                    refused += 1;
+                    reason = refusal.reason.name();
+                }
+            }
+        }
+        Ok(format!("passed {passed} refused {refused} {reason}"))
+    }
+
+    fn spin(&self, name: &str, threads: &str) -> Fallible<()> {
+        for _thread in 0..threads.parse::<u32>()? {
+            let resource = self.client.resource(name)?;
+            std::thread::spawn(move || {
+                loop {
+                    if let Ok(permit) = resource.enter() {
+                        permit.ok();
+                    }
+                }
+            });
+        }
+        Ok(say("spinning")?)
+    }
+
+    fn offer(&self, name: &str, threads: u32, per_second: u32, seconds: &str) -> Fallible<()> {
+        let resource = self.client.resource(name)?;
+        let gap = Duration::from_secs(1) * threads / per_second;
+        let begin = Instant::now();
+        let end = begin + Duration::from_secs_f64(seconds.parse()?);
+        let first = monotonic_ns() / BUCKET_NS + 1;
+        let spans = std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..threads)
+                .map(|_thread| scope.spawn(|| offer_at_a_rate(&resource, gap, begin, end)))
+                .collect();
+            let mut all = Spans::default();
+            for worker in workers {
+                all.add(&worker.join().map_err(|_panic| "a thread panicked")?);
+            }
+            Fallible::Ok(all)
+        })?;
+        let last = monotonic_ns() / BUCKET_NS - 1;
+        Ok(say(&format!("{first} {last} {spans}"))?)
+    }
+
+    fn fork_and_drop(&mut self) -> Fallible<()> {
+        let child = fork(|| {
+            self.held.clear();
+            0
+        })?;
+        ended_well(child)?;
+        Ok(say("dropped")?)
+    }
+
+    fn fork_and_take(&mut self, name: &str, count: &str) -> Fallible<()> {
+        let _stays: Pid = fork(|| {
+            let answer = self
+                .take(name, count)
+                .unwrap_or_else(|error| error.to_string());
+            let pid = getpid().as_raw_nonzero();
+            let said = say(&format!("{pid} {answer}"));
+            wait_for(CHILD_STAYS);
+            u8::from(said.is_err())
+        })?;
+        Ok(())
+    }
+}
+
+fn ended_well(child: Pid) -> Fallible<()> {
+    let ended = waitpid(Some(child), WaitOptions::empty())?;
+    match ended.and_then(|(_pid, status)| status.exit_status()) {
+        Some(0) => Ok(()),
+        other => Err(format!("the child ended with {other:?}").into()),
+    }
+}
+
+/// One thread of [`Actor::offer`]: keeps its rate however late it is woken.
+fn offer_at_a_rate(resource: &Resource, gap: Duration, begin: Instant, end: Instant) -> Spans {
+    let mut spans = Spans::default();
+    let mut due = begin;
+    while due < end {
+        wait_for(due.saturating_duration_since(Instant::now()));
+        let before_ns = monotonic_ns();
+        if let Ok(permit) = resource.enter() {
+            spans.admitted(before_ns, monotonic_ns());
+            permit.ok();
+        }
+        due += gap;
+    }
+    spans
+}
+
+/// Many threads, each in and out without a pause but for a short stay inside.
+fn crowd(resource: &Resource, threads: u32, end: Instant, count: &SharedCount) -> Fallible<()> {
+    let member = || {
+        let (mut passed, mut refused) = (0_u64, 0_u64);
+        while Instant::now() < end {
+            if let Ok(permit) = resource.enter() {
+                count.enter();
+                wait_for(INSIDE);
+                count.leave();
+                permit.ok();
+                passed += 1;
+            } else {
+                refused += 1;
+                std::thread::yield_now();
+            }
+        }
+        (passed, refused)
+    };
+    let (mut passed, mut refused) = (0, 0);
+    std::thread::scope(|scope| {
+        let members: Vec<_> = (0..threads).map(|_thread| scope.spawn(member)).collect();
+        for member in members {
+            let counts = member.join().map_err(|_panic| "a thread panicked")?;
+            passed += counts.0;
+            refused += counts.1;
+        }
+        Fallible::Ok(())
+    })?;
+    Ok(say(&format!("passed {passed} refused {refused}"))?)
+}
+
+fn wait_for(time: Duration) {
+    if let Ok(time) = Timespec::try_from(time)
+        && (time.tv_sec, time.tv_nsec) != (0, 0)
+    {
+        // Nothing is waited for but the time.
+        let _waited: Result<usize, rustix::io::Errno> = poll(&mut [], Some(&time));
+    }
+}
