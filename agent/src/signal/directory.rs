@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{self, Mode, OFlags, RawDir};
+use rustix::fs::{self, FileType, Mode, OFlags, RawDir};
 
 use super::reading::Fault;
 
@@ -31,13 +31,33 @@ pub(crate) fn open(dir: &Path) -> Result<OpenDirectory, Fault> {
 /// # Errors
 /// The operating system's refusal; some names were visited before it.
 pub(crate) fn each_name(dir: OpenDirectory, visit: &mut dyn FnMut(&[u8])) -> Result<(), Fault> {
+    each_entry(dir, &mut |name, _kind| visit(name))
+}
+
+/// Calls `visit` with the name of each directory in it but `.` and `..`.
+///
+/// # Errors
+/// As [`each_name`].
+pub(crate) fn each_directory(
+    dir: OpenDirectory,
+    visit: &mut dyn FnMut(&[u8]),
+) -> Result<(), Fault> {
+    each_entry(dir, &mut |name, kind| {
+        // Some file systems do not tell; whoever opens it then will see.
+        if matches!(kind, FileType::Directory | FileType::Unknown) {
+            visit(name);
+        }
+    })
+}
+
+fn each_entry(dir: OpenDirectory, visit: &mut dyn FnMut(&[u8], FileType)) -> Result<(), Fault> {
     let mut room = [const { MaybeUninit::uninit() }; BUFFER_BYTES];
     let mut entries = RawDir::new(dir.0, &mut room);
     while let Some(entry) = entries.next() {
         let entry = entry.map_err(|errno| Fault::Os(errno.raw_os_error()))?;
         let name = entry.file_name().to_bytes();
         if name != b"." && name != b".." {
-            visit(name);
+            visit(name, entry.file_type());
         }
     }
     Ok(())

@@ -6,6 +6,7 @@ use super::cgroup::{CgroupSignals, Limiter};
 use super::kept_file::ReadBuffer;
 use super::layout::Places;
 use super::parse::cpu_set::CpuSet;
+use super::processes::{Processes, Scan, ThreadGroup};
 use super::reading::{Fault, Missing, Readings};
 
 /// Most groups that are watched at once; with the host they fill the board's scopes.
@@ -32,6 +33,7 @@ pub struct Group {
     pattern: Option<PatternKey>,
     places: Places,
     signals: CgroupSignals,
+    processes: Processes,
     readings: Readings,
 }
 
@@ -44,6 +46,11 @@ impl Group {
     /// The first pattern that it fits, if it fits any.
     pub fn pattern(&self) -> Option<PatternKey> {
         self.pattern
+    }
+
+    /// Its threads by what their names begin with, as the last finished look saw them.
+    pub fn thread_groups(&self) -> &[ThreadGroup] {
+        self.processes.thread_groups()
     }
 
     /// What the last sample read.
@@ -62,6 +69,8 @@ impl Group {
 pub(crate) struct Groups {
     slots: Vec<Option<Box<Group>>>,
     lives: u64,
+    /// The slot whose threads are looked at first in the next tick.
+    next_look: usize,
 }
 
 impl Groups {
@@ -70,6 +79,7 @@ impl Groups {
         Self {
             slots: Vec::with_capacity(GROUPS_MAX),
             lives: 0,
+            next_look: 0,
         }
     }
 
@@ -97,9 +107,10 @@ impl Groups {
         let group = Box::new(Group {
             life: self.lives,
             path: Path::new("/").join(&cpu.below),
-            dir,
+            dir: dir.clone(),
             pattern: None,
             signals: CgroupSignals::new(&places),
+            processes: Processes::new(&dir),
             places,
             readings: Readings::new(),
         });
@@ -145,6 +156,21 @@ impl Groups {
                 .sample(now_ns, online, buffer, &mut group.readings);
             if group.signals.is_gone() {
                 *slot = None;
+            }
+        }
+    }
+
+    /// Looks at threads until the tick has done its share; the next tick goes on where this one ends.
+    pub(crate) fn look_at_threads(&mut self, scan: &mut Scan, buffer: &mut ReadBuffer) {
+        let count = self.slots.len();
+        let first = self.next_look;
+        for turn in 0..count {
+            self.next_look = first.saturating_add(turn).checked_rem(count).unwrap_or(0);
+            if scan.is_spent() {
+                return;
+            }
+            if let Some(Some(group)) = self.slots.get_mut(self.next_look) {
+                group.processes.step(scan, buffer, &mut group.readings);
             }
         }
     }

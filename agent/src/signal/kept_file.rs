@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::reading::Fault;
 
@@ -20,6 +20,23 @@ impl ReadBuffer {
     /// A buffer with room for the usual files.
     pub(crate) fn new() -> Self {
         Self(vec![0; BUFFER_START_BYTES])
+    }
+
+    /// The whole content of a file that is not kept open.
+    ///
+    /// # Errors
+    /// As [`KeptFile::read`].
+    pub(crate) fn read_once(&mut self, path: &Path) -> Result<&[u8], Fault> {
+        let file = File::open(path).map_err(|error| Fault::of(&error))?;
+        let filled = self.fill(&file)?;
+        self.content(filled)
+    }
+
+    fn content(&self, filled: usize) -> Result<&[u8], Fault> {
+        match self.0.get(..filled) {
+            Some(bytes) if !bytes.is_empty() => Ok(bytes),
+            _ => Err(Fault::Empty),
+        }
     }
 
     /// Reads the whole of `file` from its start.
@@ -73,10 +90,7 @@ impl KeptFile {
             },
             None => self.read_opened_anew(buffer)?,
         };
-        match buffer.0.get(..filled) {
-            Some(bytes) if !bytes.is_empty() => Ok(bytes),
-            _ => Err(Fault::Empty),
-        }
+        buffer.content(filled)
     }
 
     fn read_opened_anew(&mut self, buffer: &mut ReadBuffer) -> Result<usize, Fault> {

@@ -44,6 +44,10 @@ pub enum Fault {
     HostOnly,
     /// The quantity belongs to a group and is not told of the host.
     GroupOnly,
+    /// No thread of the group is known as a garbage collector's.
+    NoCollector,
+    /// The group did nothing that a share could be told of.
+    Idle,
     /// The value has not moved while the machine did.
     Frozen,
     /// More groups than can be watched.
@@ -85,6 +89,8 @@ impl fmt::Display for Fault {
             Self::Undefined => f.write_str("the kernel does not define it here"),
             Self::HostOnly => f.write_str("belongs to the host, not to a group"),
             Self::GroupOnly => f.write_str("belongs to a group, not to the host"),
+            Self::NoCollector => f.write_str("no thread is known as a garbage collector's"),
+            Self::Idle => f.write_str("no CPU time was used"),
             Self::Frozen => f.write_str("has not moved while the machine did"),
             Self::TooMany => f.write_str("as many groups as fit are watched already"),
             Self::NotFinite => f.write_str("does not give a finite number"),

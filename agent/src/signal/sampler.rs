@@ -7,6 +7,7 @@ use super::host::HostSignals;
 use super::kept_file::ReadBuffer;
 use super::layout::Layout;
 use super::pattern::GroupPattern;
+use super::processes::Scan;
 use super::reading::{Fault, Missing, Readings};
 use super::roots::Roots;
 
@@ -25,6 +26,7 @@ pub struct Sampler {
     groups: Groups,
     patterns: Vec<GroupPattern>,
     search: Search,
+    scan: Scan,
 }
 
 /// When groups were last searched for, and scratch for it.
@@ -41,6 +43,7 @@ impl Sampler {
     pub fn new(roots: Roots) -> Self {
         Self {
             host: HostSignals::new(&roots),
+            scan: Scan::new(&roots.proc),
             layout: Layout::discover(roots),
             buffer: ReadBuffer::new(),
             host_readings: Readings::new(),
@@ -110,6 +113,9 @@ impl Sampler {
             .sample(now_ns, &mut self.buffer, &mut self.host_readings);
         self.groups
             .sample(now_ns, self.host.online(), &mut self.buffer);
+        self.scan.begin_tick(now_ns);
+        self.groups
+            .look_at_threads(&mut self.scan, &mut self.buffer);
     }
 
     fn search_groups(&mut self) {

@@ -11,8 +11,11 @@
 //! | throttling | `cpu.stat` `nr_periods`, `nr_throttled`, `throttled_usec` | cpu: `cpu.stat`, `throttled_time` (ns) | – |
 //! | bursts | `cpu.stat` `nr_bursts` | cpu: `cpu.stat` `nr_bursts` | – |
 //! | pressure | `cpu.pressure`, `memory.pressure`, `io.pressure` | – (of v2, if that sets the same group apart) | `/proc/pressure/*` |
-//! | load | – | – | `/proc/loadavg` |
-//! | runnable, blocked | – | – | `/proc/stat` `procs_running`, `procs_blocked` |
+//! | load, threads | – (threads are counted) | – | `/proc/loadavg` |
+//! | runnable, blocked | states in `/proc/PID/task/TID/stat` | likewise | `/proc/stat` `procs_running`, `procs_blocked` |
+//! | run-queue wait | `/proc/PID/task/TID/schedstat` | likewise | `/proc/schedstat` cpu0, cpu1, … |
+//! | context switches | `/proc/PID/task/TID/schedstat` | likewise | `/proc/stat` ctxt |
+//! | collectors' share | names and CPU time of `/proc/PID/task/TID` | likewise | – |
 //!
 //! Traps that the table stands for:
 //! * v1 tells ns where v2 tells µs, and `cpu.stat` of v1 holds no use at all.

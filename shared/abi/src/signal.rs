@@ -49,6 +49,14 @@ wire_enum! {
         CpuSystem = 18, "cpu_system";
         /// Share of the quota periods in which the group used saved-up quota.
         Burst = 19, "burst";
+        /// Tasks that waited for a CPU, on average since the last look at each.
+        RunqueueWait = 20, "runqueue_wait";
+        /// Live threads.
+        Threads = 21, "threads";
+        /// Times a second that a task was put on a CPU.
+        ContextSwitches = 22, "context_switches";
+        /// Share of the group's CPU time that went to garbage collectors' threads.
+        GcCpu = 23, "gc_cpu";
     }
 }
 
@@ -61,6 +69,8 @@ pub enum Unit {
     Count,
     /// Seconds.
     Seconds,
+    /// Times in a second.
+    PerSecond,
 }
 
 impl Unit {
@@ -70,6 +80,7 @@ impl Unit {
             Self::Ratio => "ratio",
             Self::Count => "count",
             Self::Seconds => "seconds",
+            Self::PerSecond => "per_second",
         }
     }
 }
@@ -93,14 +104,18 @@ impl SignalId {
             | Self::PsiIoFull
             | Self::CpuUser
             | Self::CpuSystem
-            | Self::Burst => Unit::Ratio,
+            | Self::Burst
+            | Self::GcCpu => Unit::Ratio,
             Self::Load1
             | Self::Runnable
             | Self::EffectiveCpus
             | Self::Load5
             | Self::Load15
             | Self::Blocked
-            | Self::UsedCpus => Unit::Count,
+            | Self::UsedCpus
+            | Self::RunqueueWait
+            | Self::Threads => Unit::Count,
+            Self::ContextSwitches => Unit::PerSecond,
         }
     }
 }

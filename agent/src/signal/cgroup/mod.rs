@@ -202,9 +202,7 @@ fn host_only(out: &mut Readings) {
     for id in [SignalId::Load1, SignalId::Load5, SignalId::Load15] {
         out.set(id, of("/proc/loadavg"));
     }
-    for id in [SignalId::Runnable, SignalId::Blocked, SignalId::Steal] {
-        out.set(id, of("/proc/stat"));
-    }
+    out.set(SignalId::Steal, of("/proc/stat"));
 }
 
 fn group_missing(missing: Missing, out: &mut Readings) {

@@ -3,13 +3,15 @@
 use std::str;
 
 use super::super::reading::Fault;
-use super::words;
+use super::{number, words};
 
-/// The three averages of running, waiting and blocked tasks.
+/// The three averages of running, waiting and blocked tasks, and how many tasks there are.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct LoadAverage {
     /// Over one, five and fifteen minutes.
     pub(crate) minutes: [f64; 3],
+    /// Tasks of the host.
+    pub(crate) threads: Result<u64, Fault>,
 }
 
 /// Reads the three averages.
@@ -23,7 +25,23 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<LoadAverage, Fault> {
         let word = words.next().ok_or(Fault::NoField(name))?;
         *value = decimal(word).ok_or(Fault::Malformed(name))?;
     }
-    Ok(LoadAverage { minutes })
+    Ok(LoadAverage {
+        minutes,
+        threads: threads(words.next()),
+    })
+}
+
+/// The second half of a word such as `1/87`.
+fn threads(word: Option<&[u8]>) -> Result<u64, Fault> {
+    let word = word.ok_or(Fault::NoField("tasks"))?;
+    let after = word
+        .iter()
+        .position(|&byte| byte == b'/')
+        .map_or(0, |at| at.saturating_add(1));
+    word.get(after..)
+        .filter(|_| after > 0)
+        .and_then(number)
+        .ok_or(Fault::Malformed("tasks"))
 }
 
 /// A number such as `12.34`: digits and one point, so that `nan`, `inf` and `1e9` are not numbers.
@@ -51,6 +69,15 @@ mod tests {
         let read = parse(b"0.72 10.29 0.13 1/87 6277\n").unwrap();
         let hundredths = read.minutes.map(|value| (value * 100.0).round());
         assert_eq!(format!("{hundredths:?}"), "[72.0, 1029.0, 13.0]");
+        assert_eq!(read.threads, Ok(87));
+        assert_eq!(
+            parse(b"0 0 0 87 1").unwrap().threads,
+            Err(Fault::Malformed("tasks"))
+        );
+        assert_eq!(
+            parse(b"0 0 0").unwrap().threads,
+            Err(Fault::NoField("tasks"))
+        );
     }
 
     #[test]

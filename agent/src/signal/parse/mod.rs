@@ -10,6 +10,8 @@ pub(crate) mod mount_info;
 pub(crate) mod pressure;
 pub(crate) mod proc_stat;
 pub(crate) mod quota;
+pub(crate) mod sched_stat;
+pub(crate) mod task_stat;
 
 use super::reading::Fault;
 

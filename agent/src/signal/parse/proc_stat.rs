@@ -24,12 +24,28 @@ pub(crate) struct CpuTimes {
 pub(crate) struct ProcStat {
     /// The line `cpu`.
     pub(crate) times: Result<CpuTimes, Fault>,
-    /// CPUs with a line of their own: those that are online.
-    pub(crate) online: CpuSet,
+    /// CPUs with a line of their own: those that are online. Never empty.
+    pub(crate) online: Result<CpuSet, Fault>,
     /// Tasks that run or wait for a CPU, the reader included.
     pub(crate) running: Result<u64, Fault>,
     /// Tasks in uninterruptible sleep.
     pub(crate) blocked: Result<u64, Fault>,
+    /// Context switches since boot.
+    pub(crate) switches: Result<u64, Fault>,
+}
+
+impl ProcStat {
+    /// What a file tells that could not be read.
+    pub(crate) fn missing(fault: Fault) -> Self {
+        let (running, blocked, switches) = (Err(fault), Err(fault), Err(fault));
+        Self {
+            times: Err(fault),
+            online: Err(fault),
+            running,
+            blocked,
+            switches,
+        }
+    }
 }
 
 /// Reads the file; lines it does not know are skipped.
@@ -45,11 +61,18 @@ pub(crate) fn parse(bytes: &[u8]) -> ProcStat {
     }
     let running = field(bytes, "procs_running");
     let blocked = field(bytes, "procs_blocked");
+    let switches = field(bytes, "ctxt");
+    let is_none = online.is_empty();
     ProcStat {
         times,
-        online,
+        online: if is_none {
+            Err(Fault::NoField("cpu0"))
+        } else {
+            Ok(online)
+        },
         running,
         blocked,
+        switches,
     }
 }
 
@@ -129,7 +152,8 @@ mod tests {
         assert_eq!((times.idle, times.user), (143_452 + 411, 9634));
         assert_eq!((times.system, times.steal), (3705 + 1 + 52, Some(181)));
         assert_eq!((stat.running, stat.blocked), (Ok(4), Ok(2)));
-        assert_eq!(stat.online.count(), 2);
+        assert_eq!(stat.switches, Ok(218_195));
+        assert_eq!(stat.online.unwrap().count(), 2);
     }
 
     #[test]
@@ -138,7 +162,7 @@ mod tests {
         assert_eq!(stat.times.unwrap().steal, None);
         assert_eq!(stat.running, Err(Fault::Malformed("procs_running")));
         assert_eq!(stat.blocked, Err(Fault::NoField("procs_blocked")));
-        assert!(stat.online.is_empty());
+        assert_eq!(stat.online, Err(Fault::NoField("cpu0")));
     }
 
     #[test]

@@ -1,0 +1,162 @@
+//! The signals of the whole host.
+
+mod shares;
+
+#[cfg(test)]
+mod tests;
+
+use tidegate_abi::signal::SignalId;
+
+use self::shares::Shares;
+use super::kept_file::{KeptFile, ReadBuffer};
+use super::load::LoadWatch;
+use super::meter::{Meter, Step, to_f64};
+use super::parse::cpu_set::CpuSet;
+use super::parse::proc_stat::{self, CpuTimes, ProcStat};
+use super::parse::{load_average, sched_stat};
+use super::pressure::PressureSignals;
+use super::reading::{Fault, Named as _, Readings};
+use super::roots::Roots;
+
+const STAT: &str = "/proc/stat";
+const LOADAVG: &str = "/proc/loadavg";
+const SCHEDSTAT: &str = "/proc/schedstat";
+const PRESSURE_CPU: &str = "/proc/pressure/cpu";
+
+const NS_PER_S: f64 = 1e9;
+
+/// Reads CPU, load, run queue and pressure of the host.
+#[derive(Debug)]
+pub(crate) struct HostSignals {
+    stat: KeptFile,
+    loadavg: KeptFile,
+    load_watch: LoadWatch,
+    pressure: PressureSignals,
+    schedstat: KeptFile,
+    last_times: Option<CpuTimes>,
+    switches: Meter,
+    waits: Meter,
+    online: CpuSet,
+}
+
+impl HostSignals {
+    /// Readers below the given trees; nothing is opened yet.
+    pub(crate) fn new(roots: &Roots) -> Self {
+        Self {
+            stat: KeptFile::new(roots.proc_file("stat")),
+            loadavg: KeptFile::new(roots.proc_file("loadavg")),
+            load_watch: LoadWatch::default(),
+            pressure: PressureSignals::new([
+                (PRESSURE_CPU, roots.proc_file("pressure/cpu")),
+                ("/proc/pressure/memory", roots.proc_file("pressure/memory")),
+                ("/proc/pressure/io", roots.proc_file("pressure/io")),
+            ]),
+            schedstat: KeptFile::new(roots.proc_file("schedstat")),
+            last_times: None,
+            switches: Meter::default(),
+            waits: Meter::default(),
+            online: CpuSet::EMPTY,
+        }
+    }
+
+    /// CPUs that were online at the last sample that could tell; empty if none could.
+    pub(crate) fn online(&self) -> &CpuSet {
+        &self.online
+    }
+
+    /// Takes one sample of every signal of the host.
+    pub(crate) fn sample(&mut self, now_ns: u64, buffer: &mut ReadBuffer, out: &mut Readings) {
+        let stat = self.stat.read(buffer);
+        let stat = stat.map_or_else(ProcStat::missing, proc_stat::parse);
+        self.take_stat(now_ns, &stat, out);
+        let tasks = stat
+            .running
+            .and_then(|running| Ok(running.saturating_add(stat.blocked?)));
+        self.take_load(now_ns, tasks, buffer, out);
+        let waited = self
+            .schedstat
+            .read(buffer)
+            .and_then(sched_stat::parse_host_wait_ns);
+        let waiting = waited.and_then(|waited_ns| self.waits.step(now_ns, waited_ns));
+        out.set(
+            SignalId::RunqueueWait,
+            waiting.map(Step::rate).named(SCHEDSTAT),
+        );
+        self.pressure.sample(now_ns, buffer, out);
+        out.set(
+            SignalId::PsiCpuFull,
+            Err(Fault::Undefined).named(PRESSURE_CPU),
+        );
+        group_only(out);
+    }
+
+    fn take_stat(&mut self, now_ns: u64, stat: &ProcStat, out: &mut Readings) {
+        if let Ok(online) = &stat.online {
+            self.online = *online;
+        }
+        let cpus = stat.online.as_ref().map(|online| f64::from(online.count()));
+        let cpus = cpus.map_err(|fault| *fault);
+        let shares = stat.times.and_then(|times| self.shares_since_last(times));
+        let switches = stat
+            .switches
+            .and_then(|count| self.switches.step(now_ns, count));
+        let mut put = |id, value: Result<f64, Fault>| out.set(id, value.named(STAT));
+        put(SignalId::EffectiveCpus, cpus);
+        put(SignalId::Runnable, stat.running.map(to_f64));
+        put(SignalId::Blocked, stat.blocked.map(to_f64));
+        put(
+            SignalId::ContextSwitches,
+            switches.map(|step| step.rate() * NS_PER_S),
+        );
+        put(SignalId::Cpu, shares.map(|shares| shares.busy));
+        put(SignalId::CpuUser, shares.map(|shares| shares.user));
+        put(SignalId::CpuSystem, shares.map(|shares| shares.system));
+        put(SignalId::Steal, shares.and_then(|shares| shares.steal));
+        put(
+            SignalId::UsedCpus,
+            shares.and_then(|shares| Ok(shares.used * cpus?)),
+        );
+    }
+
+    fn shares_since_last(&mut self, times: CpuTimes) -> Result<Shares, Fault> {
+        let last = self.last_times.replace(times).ok_or(Fault::FirstSample)?;
+        Shares::between(last, times)
+    }
+
+    /// Load averages, unless they stand still while the number of tasks does not.
+    fn take_load(
+        &mut self,
+        now_ns: u64,
+        tasks: Result<u64, Fault>,
+        buffer: &mut ReadBuffer,
+        out: &mut Readings,
+    ) {
+        let load = self.loadavg.read(buffer).and_then(load_average::parse);
+        let is_frozen = match (load, tasks) {
+            (Ok(load), Ok(tasks)) => self.load_watch.is_frozen(now_ns, load.minutes, tasks),
+            _ => false,
+        };
+        let minutes = match load {
+            Ok(_) if is_frozen => [Err(Fault::Frozen); 3],
+            Ok(load) => load.minutes.map(Ok),
+            Err(fault) => [Err(fault); 3],
+        };
+        let ids = [SignalId::Load1, SignalId::Load5, SignalId::Load15];
+        for (id, minute) in ids.into_iter().zip(minutes) {
+            out.set(id, minute.named(LOADAVG));
+        }
+        let threads = load.and_then(|load| load.threads);
+        out.set(SignalId::Threads, threads.map(to_f64).named(LOADAVG));
+    }
+}
+
+/// Signals that are told of groups alone.
+fn group_only(out: &mut Readings) {
+    for id in [SignalId::Throttle, SignalId::ThrottledTime, SignalId::Burst] {
+        out.set(id, Err(Fault::GroupOnly).named("cpu.stat"));
+    }
+    out.set(
+        SignalId::GcCpu,
+        Err(Fault::GroupOnly).named("/proc/PID/task"),
+    );
+}

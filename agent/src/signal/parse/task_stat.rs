@@ -1,0 +1,101 @@
+//! `/proc/PID/task/TID/stat`: name and state of a thread.
+
+use super::super::reading::Fault;
+use super::words;
+
+/// What a thread is doing, as far as the signals tell states apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TaskState {
+    /// Runs or waits for a CPU (`R`).
+    Runnable,
+    /// In uninterruptible sleep (`D`).
+    Blocked,
+    /// Anything else that lives.
+    Sleeping,
+    /// Ended and not yet collected (`Z`, `X`): not a live thread.
+    Ended,
+}
+
+/// Name and state of one thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TaskStat<'a> {
+    /// Up to 15 bytes, any of them but 0.
+    pub(crate) name: &'a [u8],
+    /// What it is doing.
+    pub(crate) state: TaskState,
+}
+
+/// Reads both. A name may hold anything, `)` and newlines too, so it ends at the last `)`.
+///
+/// # Errors
+/// [`Fault::NoField`] for a file that was cut, as that of a thread that just ended is.
+pub(crate) fn parse(bytes: &[u8]) -> Result<TaskStat<'_>, Fault> {
+    let open = bytes
+        .iter()
+        .position(|&byte| byte == b'(')
+        .ok_or(Fault::NoField("name"))?;
+    let close = bytes
+        .iter()
+        .rposition(|&byte| byte == b')')
+        .ok_or(Fault::NoField("name"))?;
+    let name = bytes
+        .get(open.saturating_add(1)..close)
+        .ok_or(Fault::NoField("name"))?;
+    let rest = bytes.get(close.saturating_add(1)..).unwrap_or_default();
+    let state = match words(rest).next() {
+        Some(b"R") => TaskState::Runnable,
+        Some(b"D") => TaskState::Blocked,
+        Some(b"Z" | b"X" | b"x") => TaskState::Ended,
+        Some(word) if word.len() == 1 => TaskState::Sleeping,
+        Some(_other) => return Err(Fault::Malformed("state")),
+        None => return Err(Fault::NoField("state")),
+    };
+    Ok(TaskStat { name, state })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_name_ends_at_the_last_bracket_whatever_it_holds() {
+        for name in ["cat", "a) R 1 (b", "a\nb", "((", "", ") S", "x y"] {
+            let text = format!("19260 ({name}) D 19199 19199 4116 0 -1 4194304\n");
+            let read = parse(text.as_bytes()).unwrap();
+            assert_eq!(
+                read,
+                TaskStat {
+                    name: name.as_bytes(),
+                    state: TaskState::Blocked
+                },
+                "{name:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn cut_at_every_byte_it_is_read_or_a_fault() {
+        let text = b"7 (a) R 1 (b) S 1 2 3\n";
+        for end in 0..text.len() {
+            let _read = parse(&text[..end]);
+        }
+        assert_eq!(parse(b"7 (a)"), Err(Fault::NoField("state")));
+        assert_eq!(parse(b"7 (a) RR"), Err(Fault::Malformed("state")));
+        assert_eq!(parse(b"7 )a("), Err(Fault::NoField("name")));
+        assert_eq!(parse(b""), Err(Fault::NoField("name")));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_give_a_name_or_a_fault(bytes: Vec<u8>) {
+            let _read = parse(&bytes);
+        }
+
+        #[test]
+        fn any_name_reads_back(name in "[^\\x00]{0,15}") {
+            let text = format!("1 ({name}) R 0\n");
+            prop_assert_eq!(parse(text.as_bytes()).unwrap().name, name.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Threads of groups in fixture trees.
+
+use tidegate_abi::signal::SignalId;
+
+use super::super::fixture::{SECOND_NS, Tree, close, missing, value};
+use super::super::reading::Fault;
+
+const GROUP: &str = "cgroup/app/cgroup.procs";
+
+fn task(tid: u32, name: &str, state: &str, sched: &str) -> [(String, String); 2] {
+    let pid = tid / 10 * 10;
+    let dir = format!("proc/{pid}/task/{tid}");
+    [
+        (
+            format!("{dir}/stat"),
+            format!("{tid} ({name}) {state} 1 1 1 0 -1 4194304\n"),
+        ),
+        (format!("{dir}/schedstat"), sched.to_owned()),
+    ]
+}
+
+fn write(tree: &Tree, tasks: &[[(String, String); 2]]) {
+    for (name, content) in tasks.iter().flatten() {
+        tree.write(&[(name, content)]);
+    }
+}
+
+fn jvm() -> Tree {
+    let tree = Tree::new(&[
+        ("cgroup/app/cpu.stat", "usage_usec 0\n"),
+        (GROUP, "10\n20\n0\n"),
+    ]);
+    write(
+        &tree,
+        &[
+            task(10, "java", "S", "0 0 0\n"),
+            task(11, "GC Thread#0", "R", "1000000000 0 5\n"),
+            task(12, "http-nio-8080-e", "D", "0 1000000000 5\n"),
+            task(20, "a) R 1 (b\n", "S", "0 0 0\n"),
+            task(21, "ended", "Z", "0 0 0\n"),
+        ],
+    );
+    tree
+}
+
+#[test]
+fn states_waits_and_collectors_are_told_of_a_group() {
+    let tree = jvm();
+    let (mut sampler, key) = tree.watching("/app");
+    close(value(&sampler, key, SignalId::Threads), 4.0);
+    close(value(&sampler, key, SignalId::Runnable), 1.0);
+    close(value(&sampler, key, SignalId::Blocked), 1.0);
+    assert_eq!(
+        missing(&sampler, key, SignalId::RunqueueWait).fault,
+        Fault::FirstSample
+    );
+    write(
+        &tree,
+        &[
+            task(11, "GC Thread#0", "R", "1900000000 50000000 15\n"),
+            task(12, "http-nio-8080-e", "R", "100000000 1850000000 105\n"),
+        ],
+    );
+    sampler.sample(2 * SECOND_NS);
+    close(value(&sampler, key, SignalId::RunqueueWait), 0.9);
+    close(value(&sampler, key, SignalId::ContextSwitches), 110.0);
+    close(value(&sampler, key, SignalId::GcCpu), 0.9);
+    close(value(&sampler, key, SignalId::Runnable), 2.0);
+    let groups = sampler.group(key).unwrap().thread_groups();
+    let gc = groups
+        .iter()
+        .find(|group| group.name() == "GC Thread#")
+        .unwrap();
+    assert!(gc.is_gc);
+    close(gc.used_cpus, 0.9);
+}
+
+#[test]
+fn threads_of_groups_below_belong_to_the_group() {
+    let tree = jvm();
+    tree.write(&[("cgroup/app/inner/deep/cgroup.procs", "30\n")]);
+    write(&tree, &[task(30, "worker-1", "S", "0 0 0\n")]);
+    let (sampler, key) = tree.watching("/app");
+    close(value(&sampler, key, SignalId::Threads), 5.0);
+}
+
+#[test]
+fn a_thread_that_ends_while_it_is_looked_at_is_gone_and_no_more() {
+    for content in ["", "11 (GC Thr", "11 (GC Thread#0) "] {
+        let tree = jvm();
+        tree.write(&[("proc/10/task/11/stat", content)]);
+        let (sampler, key) = tree.watching("/app");
+        close(value(&sampler, key, SignalId::Threads), 3.0);
+    }
+}
+
+#[test]
+fn an_empty_group_has_no_threads_and_a_hidden_one_is_not_called_empty() {
+    let tree = jvm();
+    tree.write(&[(GROUP, "")]);
+    let (sampler, key) = tree.watching("/app");
+    close(value(&sampler, key, SignalId::Threads), 0.0);
+    tree.write(&[(GROUP, "4711\n")]);
+    let (sampler, key) = tree.watching("/app");
+    assert_eq!(
+        missing(&sampler, key, SignalId::Threads).source,
+        "/proc/PID/task"
+    );
+    std::fs::remove_file(tree.path(GROUP)).unwrap();
+    let (sampler, key) = tree.watching("/app");
+    assert_eq!(
+        missing(&sampler, key, SignalId::Threads).source,
+        "cgroup.procs"
+    );
+}
+
+#[test]
+fn without_schedstat_the_states_are_told_and_the_waits_are_not() {
+    let tree = jvm();
+    let (mut sampler, key) = tree.watching("/app");
+    std::fs::remove_file(tree.path("proc/10/task/12/schedstat")).unwrap();
+    sampler.sample(2 * SECOND_NS);
+    close(value(&sampler, key, SignalId::Threads), 4.0);
+    assert!(
+        missing(&sampler, key, SignalId::RunqueueWait)
+            .fault
+            .is_absent()
+    );
+}
+
+#[test]
+fn more_threads_than_a_tick_looks_at_are_spread_over_ticks() {
+    let tree = jvm();
+    let many: Vec<_> = (0..200)
+        .map(|number| task(100 + number, "busy", "R", "0 0 0\n"))
+        .collect();
+    write(&tree, &many);
+    let pids: String = (10..30).fold(String::new(), |pids, pid| pids + &format!("{}\n", pid * 10));
+    tree.write(&[(GROUP, &pids)]);
+    let (mut sampler, key) = tree.watching("/app");
+    assert_eq!(
+        missing(&sampler, key, SignalId::Threads).fault,
+        Fault::NotSampled
+    );
+    for tick in 2..7 {
+        sampler.sample(tick * SECOND_NS);
+    }
+    close(value(&sampler, key, SignalId::Threads), 200.0);
+}
