@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use tidegate_abi::signal::SignalId;
-use tidegate_agent::signal::{Fault, GroupKey, Limiter, Roots, Sampler};
+use tidegate_agent::signal::{Fault, GroupKey, GroupPattern, Limiter, Roots, Sampler};
 use tidegate_tests::skip;
 
 const TICK: Duration = Duration::from_millis(100);
@@ -24,8 +24,8 @@ struct BusyGroup {
 
 impl BusyGroup {
     /// `None` where the machine has no v1 cpu controller, or this user may not make groups.
-    fn start() -> Option<Self> {
-        let name = format!("tidegate-test-{}", std::process::id());
+    fn start(name: &str) -> Option<Self> {
+        let name = format!("tidegate-test-{name}-{}", std::process::id());
         let dirs: Vec<PathBuf> = ["cpu", "cpuacct"]
             .map(|controller| format!("/sys/fs/cgroup/{controller}/{name}").into())
             .into();
@@ -43,7 +43,10 @@ impl BusyGroup {
             dirs,
             busy: busy.expect("starts a shell"),
         };
-        fs::write(group.dirs.first()?.join("cpu.cfs_quota_us"), "20000").ok()?;
+        let cpu = group.dirs.first()?;
+        fs::write(cpu.join("cpu.cfs_quota_us"), "20000").ok()?;
+        // Only the quota may hold it back, whatever else the machine runs now.
+        fs::write(cpu.join("cpu.shares"), "262144").ok()?;
         let pid = group.busy.id().to_string();
         let joined = |dir: &PathBuf| fs::write(dir.join("cgroup.procs"), &pid).is_ok();
         group.dirs.iter().all(joined).then_some(group)
@@ -94,7 +97,7 @@ fn value(sampler: &Sampler, key: GroupKey, id: SignalId) -> f64 {
 
 #[test]
 fn a_group_with_a_fifth_of_a_cpu_is_read_as_full_and_throttled() {
-    let Some(group) = BusyGroup::start() else {
+    let Some(group) = BusyGroup::start("busy") else {
         skip::skip("needs root and a cgroup v1 cpu controller under /sys/fs/cgroup/cpu");
         return;
     };
@@ -133,7 +136,7 @@ fn a_group_with_a_fifth_of_a_cpu_is_read_as_full_and_throttled() {
     assert!(throttle > 0.8, "throttled in {throttle} of its periods");
     let lost = value(&each, key, SignalId::ThrottledTime);
     assert!(
-        (0.5..=0.9).contains(&lost),
+        (0.4..=0.9).contains(&lost),
         "lost {lost} of the time it wanted"
     );
     let first_faults: Vec<_> = seen
@@ -151,16 +154,29 @@ fn a_group_with_a_fifth_of_a_cpu_is_read_as_full_and_throttled() {
 }
 
 #[test]
-fn a_sample_allocates_nothing_once_the_files_are_known() {
+fn a_sample_allocates_nothing_once_files_and_threads_are_known() {
     let mut sampler = Sampler::new(Roots::default());
-    let own = sampler.watch_own();
-    sampler.sample(1_000_000_000);
+    let group = BusyGroup::start("quiet");
+    match &group {
+        Some(group) => {
+            sampler
+                .watch_process(group.busy.id())
+                .expect("watches the group");
+            sampler.watch_pattern(GroupPattern::new("/tidegate-test-quiet-*").expect("a pattern"));
+        }
+        None => skip::skip("without root and cgroup v1 the host alone is sampled"),
+    }
+    // Two searches and looks: the first finds what there is, the second grows what keeps it.
+    for second in 1..4 {
+        sampler.sample(second * 1_000_000_000);
+    }
     let seen = allocation_counter::measure(|| {
-        for tick in 11..30 {
+        for tick in 40..80 {
             sampler.sample(tick * 100_000_000);
         }
     });
-    assert_eq!(seen.count_total, 0, "own group: {own:?}");
+    assert_eq!(seen.count_total, 0);
+    assert_eq!(sampler.groups().count(), group.iter().count());
 }
 
 #[test]
