@@ -132,11 +132,11 @@ settings! {
         name: String = String::new(), Required(Name, "\"orders\"");
         /// Its cgroup: a path below the cpu controller's mount. Each match of a glob is a scope.
         cgroup: String = String::new(), Required(CgroupPath, "\"/system.slice/orders.service\"");
-        /// Its CPU marks; options as in [cpu].
+        /// Its CPU marks; options as in `[cpu]`.
         cpu: Cpu = Cpu::default(), Group::<Cpu>::OF;
-        /// How slowly its state changes; options as in [hysteresis].
+        /// How slowly its state changes; options as in `[hysteresis]`.
         hysteresis: Hysteresis = Hysteresis::default(), Group::<Hysteresis>::OF;
-        /// Its law; options as in [law].
+        /// Its law; options as in `[law]`.
         law: Law = Law::default(), Group::<Law>::OF;
     }
 }

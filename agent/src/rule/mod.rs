@@ -1,7 +1,7 @@
 //! Rules as the operator gives them, proven: what exists here has passed every check.
 //!
 //! One file per kind holds the table of its options and the checked form; a new kind begins with a
-//! file here. [`file`] reads our TOML, [`sentinel`] reads Sentinel's JSON, [`set`] puts the rules of
+//! file here. [`mod@file`] reads our TOML, [`sentinel`] reads Sentinel's JSON, [`set`] puts the rules of
 //! several files together.
 #![expect(
     clippy::module_name_repetitions,

@@ -120,6 +120,18 @@ fn files_that_cannot_be_read_are_named() {
         format!("large.toml:1:1 file larger than 1 MiB{expected}{hint}")
     );
 
+    let rules = path("rules.d");
+    std::fs::write(&rules, "").unwrap();
+    std::fs::write(path("tidegate.toml"), "[rules]\ndir = \"rules.d\"\n").unwrap();
+    let hint = "let the agent's user read and enter it";
+    assert_eq!(
+        file_fault(&path("tidegate.toml")),
+        format!(
+            "rules.d:1:1 file Not a directory (os error 20) (allowed: a readable directory) \
+             hint: {hint}"
+        )
+    );
+
     let socket = std::os::unix::net::UnixListener::bind(path("socket.toml")).unwrap();
     let hint = "give another path";
     assert_eq!(

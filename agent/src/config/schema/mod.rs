@@ -1,7 +1,7 @@
 //! How every file of the operator is read: one table of options, every fault at once.
 //!
 //! A file becomes a tree of [`Node`]s that know where they stand in it ([`toml`], [`json`]). A table
-//! of options, written with [`settings!`](settings), takes that tree apart: each option has a
+//! of options, written with `settings!`, takes that tree apart: each option has a
 //! [`Kind`](kind::Kind), which says what is allowed, reads a value and writes one. From the same table come
 //! the typed values, the faults and the shipped file.
 

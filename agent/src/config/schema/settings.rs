@@ -5,7 +5,7 @@ use super::kind::{Kind, Shown};
 use super::source::shown;
 use super::{Member, Node, Value};
 
-/// A group of options that [`settings!`](settings) made.
+/// A group of options that `settings!` made.
 pub trait Settings: Clone + Default {
     /// Takes its options out of a section; what is absent or at fault is as in `base`.
     fn read(section: &mut Section<'_, '_>, base: &Self) -> Self;
