@@ -11,6 +11,8 @@ pub mod header {
     pub const LINES: usize = 8;
     /// First words of the two sets of clock parameters; an even generation names the first.
     pub const CLOCK_SETS: [usize; 2] = [CLOCK_EVEN, CLOCK_ODD];
+    /// First words of the two copies of the system rules, see [`super::system`].
+    pub const SYSTEM_SETS: [usize; 2] = [SYSTEM_EVEN, SYSTEM_ODD];
 
     crate::list::listed! {
         FIELDS: usize;
@@ -44,12 +46,23 @@ pub mod header {
         SCOPES_USED = 19;
         /// Bytes of the name text in use.
         NAMES_USED = 20;
+        /// Generation that the agent is writing or has written last; while it is at most one ahead of a
+        /// reader's generation, the reader's copy is whole.
+        RULES_WRITING = 21;
+        /// One-minute load average for system rules, a double; not a number = not measured.
+        LOAD = 22;
+        /// Share of the host's CPUs for system rules, a double; not a number = not measured.
+        CPU = 23;
         /// Generation of the clock parameters; its lowest bit names the set in force.
         CLOCK_GENERATION = 24;
         /// First word of the set of clock parameters in force while the generation is even.
         CLOCK_EVEN = 32;
         /// First word of the set of clock parameters in force while the generation is odd.
         CLOCK_ODD = 40;
+        /// First word of the system rules in force while the generation of the rules is even.
+        SYSTEM_EVEN = 48;
+        /// First word of the system rules in force while the generation of the rules is odd.
+        SYSTEM_ODD = 56;
     }
 }
 
@@ -67,6 +80,30 @@ pub mod clock {
         NS = 2;
         /// ns per count, 32 fractional bits.
         MULT = 3;
+    }
+}
+
+/// Word numbers of the merged system rules, from the start of a copy.
+pub mod system {
+    /// The marks, in the order of the bits of [`SET`].
+    pub const MARKS: [usize; 5] = [QPS, CONCURRENCY, AVERAGE_RT_MS, LOAD, CPU];
+
+    crate::list::listed! {
+        FIELDS: usize;
+        /// Which marks are set: bit 0 QPS, 1 concurrency, 2 average RT, 3 load, 4 CPU. Bit 8: quirks.
+        SET = 0;
+        /// Inbound passes per second, a double.
+        QPS = 1;
+        /// Inbound requests in flight, a double.
+        CONCURRENCY = 2;
+        /// Average response time in ms, a double.
+        AVERAGE_RT_MS = 3;
+        /// One-minute load average, a double.
+        LOAD = 4;
+        /// Share of the CPUs, a double.
+        CPU = 5;
+        /// Number of the rule, for messages.
+        RULE = 6;
     }
 }
 
@@ -136,9 +173,11 @@ pub mod record {
         FIELDS: usize;
         /// What the decision needs, see [`super::Needs`], in the low half; slot generation in bits 32..48.
         HEAD = 0;
-        /// Most passes in a window, low half; the least limit of the node's plain QPS rules.
+        /// Most passes in a window, low half; the least limit of the node's plain QPS rules. First of the
+        /// resource's rules in the table, high half.
         QPS_LIMIT = 1;
-        /// Most requests in flight, low half; the least limit of the node's concurrency rules.
+        /// Most requests in flight, low half; the least limit of the node's concurrency rules. Number of
+        /// the resource's rules in the table, high half.
         CONCURRENCY_LIMIT = 2;
         /// Index of the QPS rule with that limit, low half; of the concurrency rule, high half.
         RULES = 3;
@@ -166,6 +205,16 @@ impl Needs {
         OBSERVED_QPS = 1 << 2;
         /// A concurrency limit that only observes.
         OBSERVED_CONCURRENCY = 1 << 3;
+        /// Rules in the table, to be walked in their order.
+        RULES = 1 << 4;
+        /// The pass window is kept although no limit of this node needs it: a rule looks at it.
+        COUNTED = 1 << 5;
+        /// Passes are kept by whole seconds too (warm-up).
+        SECONDS = 1 << 6;
+        /// System rules are in force: inbound requests are counted together.
+        SYSTEM = 1 << 7;
+        /// Sentinel's behaviour, known defects included.
+        QUIRKS = 1 << 8;
     }
 
     /// Whether any of these bits is set.

@@ -18,6 +18,9 @@ pub const SCOPES_MAX: u32 = 256;
 /// Words of name text kept for each resource, on average (40 bytes).
 const NAME_WORDS: usize = 5;
 
+/// Words of the pool for each rule of the table, on average.
+const POOL_WORDS: usize = 2;
+
 /// Sizes of a page pair, fixed when it is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
@@ -79,6 +82,15 @@ impl Geometry {
     /// Slots for resources; slot 0 is the overflow resource.
     pub const fn resources(self) -> u32 {
         self.resources
+    }
+    /// Places in the rule table: a resource with more than plain limits has one for each of its
+    /// rules.
+    pub const fn rules(self) -> usize {
+        (self.resources as usize).wrapping_mul(2)
+    }
+    /// Sets of hot-parameter values; each holds [`crate::ledger::value::WORDS`] values.
+    pub const fn value_sets(self) -> usize {
+        (self.resources as usize).wrapping_mul(4)
     }
     /// Places for connected processes; seat 0 is the agent itself.
     pub const fn seats(self) -> u32 {
@@ -159,8 +171,12 @@ pub struct BoardMap {
     pub directory: Region,
     /// Name text, packed; a directory record says where a name begins.
     pub names: Region,
-    /// The two copies of the rule records, see [`crate::board::record`].
+    /// The two copies of the resources' records, see [`crate::board::record`].
     pub records: [Region; 2],
+    /// The two copies of the rule table, see [`crate::rule`].
+    pub rules: [Region; 2],
+    /// The two copies of the pool: words that rules refer to.
+    pub pool: [Region; 2],
     /// Words of the whole board.
     pub words: usize,
 }
@@ -176,6 +192,10 @@ pub struct LedgerMap {
     pub seats: Region,
     /// One record for each node, see [`crate::ledger::node`].
     pub nodes: Region,
+    /// One line for each rule of the table, see [`crate::ledger::state`].
+    pub states: Region,
+    /// Sets of hot-parameter values, see [`crate::ledger::value`].
+    pub values: Region,
     /// One record for each (seat, lane), see [`crate::ledger::total`].
     pub totals: Region,
     /// One record for each (seat, lane, node), see [`crate::ledger::cell`].
@@ -202,7 +222,11 @@ impl Geometry {
         let names = Region::after(directory, NAME_WORDS, self.resources as usize);
         let first = Region::after(names, crate::board::record::WORDS, self.resources as usize);
         let second = Region::after(first, crate::board::record::WORDS, self.resources as usize);
-        let words = second.end();
+        let rule_count = self.rules();
+        let rules_first = Region::after(second, crate::rule::WORDS, rule_count);
+        let rules_second = Region::after(rules_first, crate::rule::WORDS, rule_count);
+        let pool_first = Region::after(rules_second, POOL_WORDS, rule_count);
+        let pool_second = Region::after(pool_first, POOL_WORDS, rule_count);
         BoardMap {
             header,
             scopes,
@@ -210,7 +234,9 @@ impl Geometry {
             directory,
             names,
             records: [first, second],
-            words,
+            rules: [rules_first, rules_second],
+            pool: [pool_first, pool_second],
+            words: pool_second.end(),
         }
     }
 
@@ -224,8 +250,10 @@ impl Geometry {
         let scopes = Region::after(header, crate::ledger::scope::WORDS, self.scopes as usize);
         let seats = Region::after(scopes, crate::ledger::seat::WORDS, self.seats as usize);
         let nodes = Region::after(seats, crate::ledger::node::WORDS, self.resources as usize);
+        let states = Region::after(nodes, crate::ledger::state::WORDS, self.rules());
+        let values = Region::after(states, crate::ledger::value::WORDS, self.value_sets());
         let rows = (self.seats as usize).wrapping_mul(self.lanes as usize);
-        let totals = Region::after(nodes, crate::ledger::total::WORDS, rows);
+        let totals = Region::after(values, crate::ledger::total::WORDS, rows);
         let cells = Region::after(
             totals,
             crate::ledger::cell::WORDS,
@@ -237,6 +265,8 @@ impl Geometry {
             scopes,
             seats,
             nodes,
+            states,
+            values,
             totals,
             cells,
             words,

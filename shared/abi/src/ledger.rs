@@ -53,14 +53,59 @@ pub mod seat {
 pub mod node {
     /// Words of a record.
     pub const WORDS: usize = 16;
+    /// Response times, by the lowest bit of the bucket's number.
+    pub const RT_US: [usize; 2] = [RT_EVEN_US, RT_ODD_US];
+    /// Least response times, by the lowest bit of the bucket's number.
+    pub const LEAST_RT_MS: [usize; 2] = [LEAST_RT_EVEN_MS, LEAST_RT_ODD_MS];
 
     crate::list::listed! {
         FIELDS: usize;
         /// Passes in the last second: a window word with buckets of 500 ms.
         PASS_WINDOW = 0;
+        /// Passes by whole seconds: a window word with buckets of a second.
+        PASS_SECONDS = 1;
+        /// Passes borrowed from the next half second by prioritized requests.
+        BORROWED = 2;
+        /// Requests that ended in the last second: a window word with buckets of 500 ms.
+        SUCCESS_WINDOW = 3;
+        /// Response times in µs of those that ended in a bucket of 500 ms with an even number.
+        RT_EVEN_US = 4;
+        /// The same for buckets with an odd number.
+        RT_ODD_US = 5;
+        /// Least response time in ms of those that ended in a bucket with an even number.
+        LEAST_RT_EVEN_MS = 6;
+        /// The same for buckets with an odd number.
+        LEAST_RT_ODD_MS = 7;
         /// What rules in observe mode would have refused, free-running: QPS low half, concurrency high.
         OBSERVED = 8;
     }
+}
+
+/// Word numbers of a line of rule state.
+pub mod state {
+    /// Words of a line.
+    pub const WORDS: usize = 8;
+
+    crate::list::listed! {
+        FIELDS: usize;
+        /// The rule's own state: window, last release, warm-up tokens or breaker.
+        STATE = 0;
+        /// A second word of it: last release of warm-up with pacing, completions of a breaker.
+        SECOND = 1;
+        /// Requests that the rule refused, free-running.
+        REFUSED = 6;
+        /// Requests that it would have refused if it did not only observe, free-running.
+        OBSERVED = 7;
+    }
+}
+
+/// A set of hot-parameter values: one word for each value.
+///
+/// `[fingerprint 16 | state 48]`, 0 = free. The state of a concurrency rule is
+/// `[seat 10 | seat generation 24 | running 14]`.
+pub mod value {
+    /// Words of a set.
+    pub const WORDS: usize = 8;
 }
 
 /// Word numbers of a lane's totals. One writer: the thread that has the lane (lane 0: any thread of

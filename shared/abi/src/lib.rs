@@ -13,6 +13,7 @@ pub mod geometry;
 pub mod ledger;
 pub mod list;
 pub mod message;
+pub mod rule;
 pub mod signal;
 
 /// Version of page layout and messages; both sides must name the same one.

@@ -7,9 +7,9 @@ use tidegate_abi::board::Needs;
 use tidegate_abi::decision::{LossMode, Outcome};
 use tidegate_abi::geometry::Geometry;
 
-use crate::board::{self, Board, Process, Record, Settings, Slot, Writers};
+use crate::board::{self, Board, Process, Record, RuleSet, Settings, Slot, Writers};
 use crate::clock::Clock;
-use crate::gate::{Gate, Pass, Request, Verdict};
+use crate::gate::{Gate, Pass, Request, Step, Verdict};
 use crate::lane::Lane;
 use crate::ledger::Ledger;
 use crate::page::Page;
@@ -51,7 +51,7 @@ fn pages(seats: u32, lanes: u32) -> Pages {
 
 impl Pages {
     fn resource(&mut self, record: Record) -> Slot {
-        self.writers.rules.add("r", &record).unwrap()
+        self.writers.rules.add("r", &record, &[]).unwrap()
     }
     fn gate(&mut self, seat: u32) -> Gate {
         let process = Process {
@@ -83,8 +83,8 @@ fn qps(limit: u32) -> Record {
 
 fn enter(gate: &Gate, now: At, lane: u32, slot: Slot) -> Option<Pass> {
     match gate.enter(&now, Lane::numbered(lane), slot, Request::default()) {
-        Verdict::Admitted(pass) => Some(pass),
-        Verdict::Refused(_) | Verdict::Stale => None,
+        Step::Done(Verdict::Admitted(pass)) => Some(pass),
+        Step::Done(Verdict::Refused(_) | Verdict::Stale) | Step::Wait(_) => None,
     }
 }
 
@@ -178,7 +178,11 @@ fn loom_a_reader_of_the_rules_sees_one_whole_set() {
             }
         });
         for limit in 2..4 {
-            pages.writers.rules.publish(|_slot| whole(limit));
+            pages
+                .writers
+                .rules
+                .publish(RuleSet::default(), |_slot| whole(limit))
+                .unwrap();
         }
         reader.join().unwrap();
         assert_eq!(pages.board.record(slot.index).unwrap().qps_limit, 3);

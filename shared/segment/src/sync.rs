@@ -64,6 +64,21 @@ impl Word {
         self.0.compare_exchange_weak(seen, next, success, failure)
     }
 
+    /// Replaces `seen` by `next`; on failure gives what is there.
+    ///
+    /// # Errors
+    /// The value found.
+    #[inline]
+    pub fn exchange(
+        &self,
+        seen: u64,
+        next: u64,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<u64, u64> {
+        self.0.compare_exchange(seen, next, success, failure)
+    }
+
     /// Replaces the value by a function of it and returns what was there before.
     #[inline]
     pub fn change(&self, success: Ordering, next: impl Fn(u64) -> u64) -> u64 {
@@ -79,6 +94,31 @@ impl Word {
                 Err(found) => seen = found,
             }
         }
+    }
+}
+
+/// How often a step is tried against other writers of its word. Each failed try means that another
+/// caller got on; who loses that often is told to come again.
+const STEPS: u32 = 256;
+
+impl Word {
+    /// Runs a pure step `word → (answer, next word)` and stores its result as one.
+    ///
+    /// `None` if other writers won every try. Relaxed: the word carries all there is.
+    #[inline]
+    pub fn step<T>(&self, mut step: impl FnMut(u64) -> (T, u64)) -> Option<T> {
+        let mut seen = self.load(Ordering::Relaxed);
+        for _try in 0..STEPS {
+            let (answer, next) = step(seen);
+            if next == seen {
+                return Some(answer);
+            }
+            match self.exchange_weak(seen, next, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_before) => return Some(answer),
+                Err(found) => seen = found,
+            }
+        }
+        None
     }
 }
 

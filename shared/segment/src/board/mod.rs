@@ -3,15 +3,22 @@
 
 mod read;
 mod record;
+mod rule;
 mod rule_writer;
 mod seat_writer;
 mod tick_writer;
+mod view;
 
 pub use read::{AgentLife, Board, HeaderFault, ScopeInfo, SeatInfo};
 pub use record::{Record, Slot};
-pub use rule_writer::{RuleFault, RuleWriter};
+pub use rule::{
+    FlowLimit, FlowRule, OriginTest, ParamLimit, ParamRule, Rule, RuleKind, Span, Subject,
+    WarmUpNumbers,
+};
+pub use rule_writer::{RuleFault, RuleSet, RuleWriter};
 pub use seat_writer::{Process, SeatWriter};
 pub use tick_writer::{ClockSource, ScopeReport, TickWriter};
+pub use view::{SystemRules, View};
 
 use tidegate_abi::board::{ScopeWord, header, scope};
 use tidegate_abi::decision::LossMode;
@@ -65,6 +72,8 @@ pub fn create(page: Page, geometry: Geometry, settings: Settings) -> Option<(Boa
     set(header::GENERATION, settings.generation);
     set(header::TIME_TO_LIVE_NS, settings.time_to_live_ns);
     set(header::GRACE_NS, settings.grace_ns);
+    set(header::LOAD, f64::NAN.to_bits());
+    set(header::CPU, f64::NAN.to_bits());
     set(header::LOSS_MODE, u64::from(settings.loss_mode as u8));
     let board = Board::over(page, geometry)?;
     for line in board.scope_lines() {

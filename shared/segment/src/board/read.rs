@@ -4,7 +4,8 @@ use tidegate_abi::board::{
     ScopeWord, SeatWord, clock as clock_field, directory, header, record, scope, seat,
 };
 use tidegate_abi::decision::{Cause, LossMode};
-use tidegate_abi::geometry::{Geometry, LINE, SizeFault};
+use tidegate_abi::geometry::{BoardMap, Geometry, LINE, SizeFault};
+use tidegate_abi::rule;
 
 use super::{Record, Slot, split, stated_geometry};
 use crate::clock::{self, Calibration};
@@ -89,6 +90,27 @@ pub struct SeatInfo {
     pub scope: u32,
 }
 
+/// One copy of a rule set: records, rule table, pool.
+pub(super) type RuleCopy = (
+    &'static [[Word; record::WORDS]],
+    &'static [[Word; rule::WORDS]],
+    &'static [Word],
+);
+
+fn rule_copy(page: Page, map: &BoardMap, copy: usize) -> RuleCopy {
+    let [records, rules, pool] =
+        [map.records, map.rules, map.pool].map(|[even, odd]| if copy == 0 { even } else { odd });
+    let pool_words = pool.start()
+        ..pool
+            .start()
+            .saturating_add(pool.stride().saturating_mul(pool.count()));
+    (
+        page.records(records),
+        page.records(rules),
+        page.words().get(pool_words).unwrap_or(&[]),
+    )
+}
+
 /// A board, seen by a reader. Copies are views of the same page.
 #[derive(Clone, Copy)]
 pub struct Board {
@@ -98,7 +120,7 @@ pub struct Board {
     seats: &'static [[Word; seat::WORDS]],
     directory: &'static [[Word; directory::WORDS]],
     names: &'static [Word],
-    records: [&'static [[Word; record::WORDS]]; 2],
+    copies: [RuleCopy; 2],
 }
 
 impl core::fmt::Debug for Board {
@@ -136,7 +158,7 @@ impl Board {
             seats: page.records(map.seats),
             directory: page.records(map.directory),
             names: page.words().get(names)?,
-            records: map.records.map(|region| page.records(region)),
+            copies: [0, 1].map(|copy| rule_copy(page, &map, copy)),
         })
     }
 
@@ -203,44 +225,27 @@ impl Board {
                 mult: word(clock_field::MULT),
             };
             let use_tsc = word(clock_field::USE_TSC) == 1;
-            if self.unchanged(header::CLOCK_GENERATION, generation) {
+            // Acquire fence: pairs with the Release fence in `TickWriter::publish_clock`; whoever read
+            // a word of a newer set sees the newer generation here.
+            fence(Ordering::Acquire);
+            if peek(self.header, header::CLOCK_GENERATION) == generation {
                 return use_tsc.then_some(calibration);
             }
         }
         None
     }
 
-    /// The record of a slot, whole and of one rule set; `None` if the slot does not exist or the
-    /// agent published under every try.
+    /// The record of a slot in the set in force; `None` if the slot does not exist or the agent
+    /// published under every try.
     #[inline]
     pub fn record(&self, slot: u32) -> Option<Record> {
-        let index = usize::try_from(slot).ok()?;
-        for _try in 0..TRIES {
-            // Acquire: pairs with the Release in `RuleWriter::publish`; the copy it names is whole.
-            let generation = self.rules_generation();
-            let copy = self.copy(generation);
-            let record = Record::load(copy.get(index)?);
-            if self.unchanged(header::RULES_GENERATION, generation) {
-                return Some(record);
-            }
-        }
-        None
+        (0..TRIES).find_map(|_try| self.view().record(slot))
     }
 
     /// Generation of the rule set in force.
     #[inline]
     pub fn rules_generation(&self) -> u64 {
         self.header[header::RULES_GENERATION].load(Ordering::Acquire)
-    }
-
-    /// Whether a generation is still what it was before the reads above it. While it is, the writer
-    /// was at most at the other copy.
-    #[inline]
-    fn unchanged(&self, word: usize, generation: u64) -> bool {
-        // Acquire fence: pairs with the Release fence with which a writer begins on a copy, so that
-        // whoever read a word of a newer set sees the newer generation here.
-        fence(Ordering::Acquire);
-        peek(self.header, word) == generation
     }
 
     /// What a decision reads of a scope; a scope that is not there admits everything.
@@ -367,14 +372,19 @@ impl Board {
     pub(super) const fn directory_lines(&self) -> &'static [[Word; directory::WORDS]] {
         self.directory
     }
-    pub(super) const fn record_lines(&self) -> [&'static [[Word; record::WORDS]]; 2] {
-        self.records
+    /// The copy that a generation names.
+    #[inline]
+    pub(super) const fn copy(&self, generation: u64) -> RuleCopy {
+        let [even, odd] = self.copies;
+        if generation & 1 == 0 { even } else { odd }
     }
 
-    /// The copy of the records that a generation names.
-    #[inline]
-    pub(super) const fn copy(&self, generation: u64) -> &'static [[Word; record::WORDS]] {
-        let [even, odd] = self.records;
-        if generation & 1 == 0 { even } else { odd }
+    /// Load average and CPU share that the system rules look at; `None` = not measured.
+    pub fn samples(&self) -> (Option<f64>, Option<f64>) {
+        let sample = |field: usize| {
+            let value = f64::from_bits(peek(self.header, field));
+            value.is_finite().then_some(value)
+        };
+        (sample(header::LOAD), sample(header::CPU))
     }
 }

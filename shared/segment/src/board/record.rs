@@ -15,6 +15,11 @@ pub struct Slot {
 }
 
 impl Slot {
+    /// The slot whose node counts all inbound requests together, for system rules.
+    pub const INBOUND: Self = Self {
+        index: 1,
+        generation: 1,
+    };
     /// The slot that resources share for which there is no room.
     pub const OVERFLOW: Self = Self {
         index: 0,
@@ -29,6 +34,10 @@ pub struct Record {
     pub needs: Needs,
     /// Generation of the slot.
     pub generation: u16,
+    /// First of the resource's rules in the table.
+    pub rules_first: u32,
+    /// Number of its rules in the table.
+    pub rules: u32,
     /// Most passes in a window.
     pub qps_limit: u32,
     /// The rule with that limit.
@@ -56,20 +65,24 @@ impl Record {
             head,
             qps,
             concurrency,
-            rules,
+            rule_numbers,
             observed_qps,
             observed_concurrency,
             observed_rules,
             _zero,
         ] = line;
         let (needs, generation) = split(head.load(Ordering::Relaxed));
-        let (qps_rule, concurrency_rule) = split(rules.load(Ordering::Relaxed));
+        let (qps_rule, concurrency_rule) = split(rule_numbers.load(Ordering::Relaxed));
+        let (qps_limit, rules_first) = split(qps.load(Ordering::Relaxed));
+        let (concurrency_limit, rules) = split(concurrency.load(Ordering::Relaxed));
         let mut record = Self {
             needs: Needs(needs),
             generation: (generation & 0xffff) as u16,
-            qps_limit: split(qps.load(Ordering::Relaxed)).0,
+            rules_first,
+            rules,
+            qps_limit,
             qps_rule,
-            concurrency_limit: split(concurrency.load(Ordering::Relaxed)).0,
+            concurrency_limit,
             concurrency_rule,
             ..Self::default()
         };
@@ -90,8 +103,8 @@ impl Record {
     pub(super) fn words(&self) -> [u64; field::WORDS] {
         [
             halves(self.needs.0, u32::from(self.generation)),
-            u64::from(self.qps_limit),
-            u64::from(self.concurrency_limit),
+            halves(self.qps_limit, self.rules_first),
+            halves(self.concurrency_limit, self.rules),
             halves(self.qps_rule, self.concurrency_rule),
             u64::from(self.observed_qps_limit),
             u64::from(self.observed_concurrency_limit),

@@ -1,10 +1,10 @@
 //! The role that names resources and publishes rule sets.
 
-use tidegate_abi::board::{directory, header, name_hash, record as field};
+use tidegate_abi::board::{directory, header, name_hash};
 use tidegate_abi::geometry::LINE;
 
-use super::{Board, Record, Slot, halves};
-use crate::sync::{Ordering, Word, fence};
+use super::{Board, Record, Rule, Slot, SystemRules, halves};
+use crate::sync::{Ordering, Word, fence, peek, put};
 
 /// Why a resource got no slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -12,6 +12,14 @@ pub enum RuleFault {
     /// Every slot is taken.
     #[error("all {0} resource slots are taken; raise pages.max_resources and restart")]
     Full(u32),
+    /// The rule table has no room.
+    #[error("the rules need more than {0} places; raise pages.max_resources and restart")]
+    RulesFull(usize),
+    /// The pool has no room.
+    #[error(
+        "origins and items of the rules need more than {0} words; raise pages.max_resources and restart"
+    )]
+    PoolFull(usize),
     /// The text of the names has no room.
     #[error(
         "the names of the resources fill their {0} bytes; raise pages.max_resources and restart"
@@ -22,10 +30,23 @@ pub enum RuleFault {
     NameTooLong(usize),
 }
 
+/// A rule set, compiled.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RuleSet<'a> {
+    /// The rule table; records name runs of it.
+    pub rules: &'a [Rule],
+    /// The words that rules refer to.
+    pub pool: &'a [u64],
+    /// The system rules, merged.
+    pub system: Option<SystemRules>,
+}
+
 /// Names resources and publishes rule sets. There is one of it for each board.
 #[derive(Debug)]
 pub struct RuleWriter {
     board: Board,
+    /// Places of the table in use, in each copy.
+    rules_used: [usize; 2],
     /// Where the text of the names begins, words from the start of the page.
     names: &'static [Word],
 }
@@ -36,6 +57,7 @@ impl RuleWriter {
         let end = map.records.first().map_or(0, |records| records.start());
         Self {
             board,
+            rules_used: [0; 2],
             names: words.get(map.names.start()..end).unwrap_or(&[]),
         }
     }
@@ -45,38 +67,69 @@ impl RuleWriter {
         self.board
     }
 
-    /// Gives the next free slot to a resource, with the record it begins with. The slot is in both
-    /// copies before anybody hears of it, so this needs no publish.
+    /// Gives the next free slot to a resource, with the record and the rules it begins with. The slot
+    /// is in both copies before anybody hears of it, so this needs no publish.
+    ///
+    /// `rules` refer to words of the pool of the set in force, where they need any.
     ///
     /// # Errors
-    /// No slot or no room for the name is left; nothing has changed then.
-    pub fn add(&mut self, name: &str, record: &Record) -> Result<Slot, RuleFault> {
+    /// No slot, no place in the table or no room for the name is left; nothing has changed then.
+    pub fn add(&mut self, name: &str, record: &Record, rules: &[Rule]) -> Result<Slot, RuleFault> {
         let index = self.board.resources_used();
         let full = RuleFault::Full(self.board.geometry().resources());
         let place = usize::try_from(index).map_err(|_wide| full)?;
         let [entry, hash] = self.board.directory_lines().get(place).ok_or(full)?;
+        self.check_table(rules.len())?;
         let offset = self.add_name(name)?;
         let slot = Slot {
             index,
             generation: 1,
         };
-        let record = Record {
-            generation: slot.generation,
-            ..*record
-        };
-        for copy in self.board.record_lines() {
-            if let Some(line) = copy.get(place) {
-                store(line, &record);
-            }
+        for generation in 0..2 {
+            self.add_to_copy(generation, place, record, rules);
         }
         let length = u32::try_from(name.len()).unwrap_or(0);
         let tag = u32::from(slot.generation) | length << 16;
         hash.store(name_hash(name.as_bytes()), Ordering::Relaxed);
         entry.store(halves(tag, offset), Ordering::Relaxed);
         let used = u64::from(index).saturating_add(1);
-        // Release: pairs with the Acquire in `Board::resources_used`.
-        self.board.header()[header::RESOURCES_USED].store(used, Ordering::Release);
+        if let Some(word) = self.header().get(header::RESOURCES_USED) {
+            // Release: pairs with the Acquire in `Board::resources_used`.
+            word.store(used, Ordering::Release);
+        }
         Ok(slot)
+    }
+
+    /// Whether both copies have room for so many rules more.
+    fn check_table(&self, more: usize) -> Result<(), RuleFault> {
+        let room = self.board.geometry().rules();
+        let fits = |used: &usize| used.saturating_add(more) <= room;
+        if self.rules_used.iter().all(fits) {
+            Ok(())
+        } else {
+            Err(RuleFault::RulesFull(room))
+        }
+    }
+
+    fn add_to_copy(&mut self, generation: u64, place: usize, record: &Record, rules: &[Rule]) {
+        let (records, table, _pool) = self.board.copy(generation);
+        let Some(used) = self.used_mut(generation) else {
+            return;
+        };
+        let first = *used;
+        *used = first.saturating_add(rules.len());
+        for (line, rule) in table.iter().skip(first).zip(rules) {
+            store(line, &rule.words());
+        }
+        let record = Record {
+            generation: 1,
+            rules_first: u32::try_from(first).unwrap_or(u32::MAX),
+            rules: u32::try_from(rules.len()).unwrap_or(0),
+            ..*record
+        };
+        if let Some(line) = records.get(place) {
+            store(line, &record.words());
+        }
     }
 
     fn add_name(&self, name: &str) -> Result<u32, RuleFault> {
@@ -108,17 +161,31 @@ impl RuleWriter {
     /// Publishes a rule set as one: writes the copy that is not in force, then names it.
     ///
     /// `record` gives the record of each slot in use. Killed anywhere in here, the agent has damaged
-    /// nothing but the copy that nobody reads.
-    pub fn publish(&mut self, mut record: impl FnMut(Slot) -> Record) {
-        let word: &Word = &self.header()[header::RULES_GENERATION];
+    /// nothing but the copy that nobody reads. The caller leaves at least 10 ms between two publishes,
+    /// since decisions that began on the copy before may still be reading it.
+    ///
+    /// # Errors
+    /// The table or the pool has no room for the set; nothing has changed then.
+    pub fn publish(
+        &mut self,
+        set: RuleSet<'_>,
+        mut record: impl FnMut(Slot) -> Record,
+    ) -> Result<(), RuleFault> {
+        let header = self.header();
         // Relaxed: this role alone writes it.
-        let next = word.load(Ordering::Relaxed).wrapping_add(1);
-        let copy = self.board.copy(next);
-        let used = self.board.resources_used();
-        // Release fence: pairs with the Acquire fence in `Board::unchanged`; a reader that sees one
-        // of the stores below also sees the generation that took this copy out of force.
+        let next = peek(header, header::RULES_GENERATION).wrapping_add(1);
+        let (records, table, pool) = self.board.copy(next);
+        if set.rules.len() > table.len() {
+            return Err(RuleFault::RulesFull(table.len()));
+        }
+        if set.pool.len() > pool.len() {
+            return Err(RuleFault::PoolFull(pool.len()));
+        }
+        put(header, header::RULES_WRITING, next);
+        // Release fence: pairs with the Acquire fence in `View::is_whole`; a reader that sees one of
+        // the stores below also sees that this copy was begun.
         fence(Ordering::Release);
-        for (index, line) in (0..used).zip(copy) {
+        for (index, line) in (0..self.board.resources_used()).zip(records) {
             let generation = self.slot_generation(index);
             let record = record(Slot { index, generation });
             store(
@@ -126,11 +193,30 @@ impl RuleWriter {
                 &Record {
                     generation,
                     ..record
-                },
+                }
+                .words(),
             );
         }
+        for (line, rule) in table.iter().zip(set.rules) {
+            store(line, &rule.words());
+        }
+        store(pool, set.pool);
+        let [even, odd] = header::SYSTEM_SETS;
+        let place = if next & 1 == 0 { even } else { odd };
+        let system = set.system.map_or([0; 8], |system| system.words());
+        store(header.get(place..).unwrap_or(&[]), &system);
+        if let Some(used) = self.used_mut(next) {
+            *used = set.rules.len();
+        }
         // Release: pairs with the Acquire in `Board::rules_generation`.
-        word.store(next, Ordering::Release);
+        if let Some(word) = header.get(header::RULES_GENERATION) {
+            word.store(next, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    fn used_mut(&mut self, generation: u64) -> Option<&mut usize> {
+        self.rules_used.get_mut(usize::from(generation & 1 != 0))
     }
 
     fn slot_generation(&self, index: u32) -> u16 {
@@ -145,10 +231,10 @@ impl RuleWriter {
     }
 }
 
-fn store(line: &[Word; field::WORDS], record: &Record) {
-    for (word, value) in line.iter().zip(record.words()) {
+fn store(words: &[Word], values: &[u64]) {
+    for (word, value) in words.iter().zip(values) {
         // Relaxed: the generation stored after them publishes them.
-        word.store(value, Ordering::Relaxed);
+        word.store(*value, Ordering::Relaxed);
         crash_point();
     }
 }

@@ -56,6 +56,14 @@ impl TickWriter {
         header[header::HEARTBEAT_NS].store(now_ns, Ordering::Relaxed);
     }
 
+    /// Publishes what the system rules look at: load average and CPU share of the host; `None` = not
+    /// measured.
+    pub fn publish_samples(&mut self, load: Option<f64>, cpu: Option<f64>) {
+        let header = self.board.header();
+        put(header, header::LOAD, load.unwrap_or(f64::NAN).to_bits());
+        put(header, header::CPU, cpu.unwrap_or(f64::NAN).to_bits());
+    }
+
     /// Publishes a clock source as one: the set that is not in force is written, then named.
     pub fn publish_clock(&mut self, source: ClockSource) {
         let header = self.board.header();

@@ -1,4 +1,4 @@
-//! The flow step: concurrency and QPS limits of one resource.
+//! The short way through the flow step: plain concurrency and QPS limits of one resource.
 
 use tidegate_abi::board::Needs;
 use tidegate_abi::decision::Reason;
@@ -6,20 +6,11 @@ use tidegate_abi::decision::Reason;
 use super::{Ask, Gate, Place, Refusal};
 use crate::board::Record;
 use crate::clock::Clock;
-use crate::lane::Lane;
 use crate::ledger::{Admission, Cell, Node};
-use crate::sync::{Ordering, fence};
-
-/// Callers that announced at the same time may all have to retract although one of them would have
-/// fitted; each tries again this often.
-const TRIES: u32 = 16;
-
-/// When to come again after a concurrency rule refused, ns: nobody knows when a request ends.
-const CONCURRENCY_WAIT_NS: u64 = 100_000_000;
 
 impl Gate {
-    /// Checks the resource's flow rules. The place in flight is reserved first and the pass window
-    /// exchanged last, so that only a full window has to undo something.
+    /// Checks the resource's plain flow rules. The place in flight is reserved first and the pass
+    /// window exchanged last, so that only a full window has to undo something.
     #[inline]
     pub(super) fn check_flow<C: Clock>(
         &self,
@@ -30,7 +21,7 @@ impl Gate {
             return Ok(Place::Open);
         };
         let taken = if record.needs.any(Needs::CONCURRENCY) {
-            Some(self.take_place(ask, record)?)
+            Some(self.take_plain_place(ask, record)?)
         } else {
             None
         };
@@ -56,38 +47,10 @@ impl Gate {
         Ok(place)
     }
 
-    /// Reserves a place in flight: announces it in the seat's own cell, sums all seats, retracts if
-    /// that is over the limit. Of any two callers the one that announces later sees the other, so
-    /// the limit is never exceeded.
-    fn take_place<C>(&self, ask: &Ask<'_, C>, record: &Record) -> Result<Cell, Refusal> {
-        let (slot, count, limit) = (ask.slot, ask.request.count, record.concurrency_limit);
-        let over = |inflight: u32| {
-            let (reason, rule) = (Reason::Concurrency, record.concurrency_rule);
-            Refusal::flow(reason, rule, inflight, limit, CONCURRENCY_WAIT_NS).spread(ask.now_ns)
-        };
-        let row = self.ledger.row(self.seat, self.generation, Lane::SHARED);
-        let row = row.ok_or_else(|| over(0))?;
-        let cell = row.cell(slot).ok_or_else(|| over(0))?;
-        if !cell.used() {
-            row.totals().mark_used();
-        }
-        let mut seen = 0;
-        for _try in 0..TRIES {
-            seen = self.ledger.node_inflight(&self.board, slot);
-            if seen.saturating_add(count) > limit {
-                break;
-            }
-            cell.take();
-            // SeqCst: orders the announcement before the sum, for all callers in one order.
-            fence(Ordering::SeqCst);
-            let with_mine = self.ledger.node_inflight(&self.board, slot);
-            if with_mine.saturating_sub(1).saturating_add(count) <= limit {
-                return Ok(cell);
-            }
-            cell.give_back();
-            core::hint::spin_loop();
-        }
-        Err(over(seen))
+    fn take_plain_place<C>(&self, ask: &Ask<'_, C>, record: &Record) -> Result<Cell, Refusal> {
+        let (limit, rule) = (record.concurrency_limit, record.concurrency_rule);
+        self.take_place(ask.slot, ask.request.count, limit)
+            .map_err(|inflight| Refusal::concurrency(rule, inflight, limit).spread(ask.now_ns))
     }
 
     /// Counts what the rules in observe mode would have refused.
@@ -122,7 +85,7 @@ impl Gate {
 #[inline]
 fn pass<C: Clock>(ask: &Ask<'_, C>, record: &Record, node: Node) -> Result<(), Refusal> {
     match node.admit(ask.clock, ask.now_ns, ask.request.count, record.qps_limit) {
-        Admission::Admitted => Ok(()),
+        Admission::Admitted(_epoch) => Ok(()),
         Admission::Full {
             passed,
             retry_after_ns,

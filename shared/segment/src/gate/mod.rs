@@ -2,19 +2,38 @@
 //!
 //! It runs in the service when the service maps the pages and in the agent when the service asks
 //! over a socket; there is no second implementation. The order of its steps is authority → system
-//! (scopes, inbound only) → hot parameter → flow → degrade. It peeks first and commits last: the
-//! pass window is the last word to be exchanged, and only a lost race undoes what was reserved.
+//! (scopes and system rules, inbound only) → hot parameter → flow → degrade.
+//!
+//! It is a resumable machine: [`Gate::enter`] decides or says until when to wait, [`Gate::resume`]
+//! goes on from there. All rules are looked at in order first (pacing and tokens take their turn and
+//! keep it), then what they count is committed, one exchange for each node, and undone only when a
+//! race was lost. For one caller at a time that is Sentinel's order of events; for any number of
+//! callers no limit is exceeded in an aligned window.
+//!
+//! A resource with nothing but plain QPS and concurrency limits takes the short way (`flow`), all
+//! others the walk through their rules (`walk`).
 
+mod degrade;
 mod flow;
 mod one_shot;
+mod param;
+mod place;
 mod refusal;
+mod request;
+mod rules;
 mod scope;
+mod system;
+mod walk;
 
 pub use refusal::Refusal;
+pub use request::{Arg, BREAKERS, Name, Pass, Request, VALUES};
+pub use walk::Waiting;
 
-use tidegate_abi::board::SeatWord;
-use tidegate_abi::decision::{Class, Direction, Outcome, RefusalKind};
+use tidegate_abi::board::{Needs, SeatWord};
+use tidegate_abi::decision::{Direction, Outcome, RefusalKind};
 
+use self::request::Held;
+use self::walk::Walk;
 use crate::board::{Board, Record, Slot};
 use crate::clock::Clock;
 use crate::lane::Lane;
@@ -29,40 +48,6 @@ pub struct Gate {
     generation: u32,
 }
 
-/// What is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request {
-    /// How many requests at once; they count as one in flight.
-    pub count: u32,
-    /// Which way the work goes.
-    pub direction: Direction,
-    /// How important it is.
-    pub class: Class,
-}
-
-impl Default for Request {
-    /// One inbound request of normal importance.
-    fn default() -> Self {
-        Self {
-            count: 1,
-            direction: Direction::In,
-            class: Class::Normal,
-        }
-    }
-}
-
-/// An admitted request. It is given back with [`Gate::exit`], on any thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use = "an admitted request stays in flight until it is given back with `Gate::exit`"]
-pub struct Pass {
-    /// The resource.
-    pub slot: Slot,
-    /// When it was admitted, monotonic ns.
-    pub entered_ns: u64,
-    /// Which way it goes.
-    pub direction: Direction,
-}
-
 /// The answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
@@ -74,6 +59,19 @@ pub enum Verdict {
     /// and ask again. Nothing was counted.
     Stale,
 }
+
+/// The answer, or a wait on the way to it.
+#[derive(Debug, Clone, Copy)]
+pub enum Step<'a> {
+    /// Decided.
+    Done(Verdict),
+    /// Wait, then [`Gate::resume`].
+    Wait(Waiting<'a>),
+}
+
+/// Needs that the short way serves.
+const PLAIN: u32 =
+    Needs::QPS | Needs::CONCURRENCY | Needs::OBSERVED_QPS | Needs::OBSERVED_CONCURRENCY;
 
 /// What a decision writes to: its thread's cell and totals.
 #[derive(Debug, Clone, Copy)]
@@ -95,9 +93,10 @@ enum Place {
 #[derive(Debug, Clone, Copy)]
 struct Ask<'a, C> {
     clock: &'a C,
+    lane: Lane,
     now_ns: u64,
     slot: Slot,
-    request: Request,
+    request: Request<'a>,
     books: Books,
 }
 
@@ -139,36 +138,51 @@ impl Gate {
 
     /// Decides on one request for a resource and, where it is admitted, counts it in flight.
     #[inline]
-    pub fn enter<C: Clock>(&self, clock: &C, lane: Lane, slot: Slot, request: Request) -> Verdict {
+    pub fn enter<'a, C: Clock>(
+        &self,
+        clock: &'a C,
+        lane: Lane,
+        slot: Slot,
+        request: Request<'a>,
+    ) -> Step<'a> {
         let now_ns = clock.now_ns();
         if !self.seated() {
-            return Verdict::Stale;
+            return Step::Done(Verdict::Stale);
         }
         let Some(books) = self.books(lane, slot) else {
-            return Verdict::Stale;
+            return Step::Done(Verdict::Stale);
         };
         let ask = Ask {
             clock,
+            lane,
             now_ns,
             slot,
             request,
             books,
         };
         let Some(record) = self.board.record(slot.index) else {
-            return self.contended(&ask);
+            return Step::Done(self.contended(&ask));
         };
         if record.generation != slot.generation {
-            return Verdict::Stale;
+            return Step::Done(Verdict::Stale);
         }
-        match self.decide(&ask, &record) {
+        if record.needs.0 & !PLAIN == 0 && request.is_plain() {
+            return Step::Done(self.enter_plain(&ask, &record));
+        }
+        self.walk(&ask, Walk::begin(&ask, self.board.rules_generation()))
+    }
+
+    /// The short way: no rule of the table is concerned.
+    #[inline]
+    fn enter_plain<C: Clock>(&self, ask: &Ask<'_, C>, record: &Record) -> Verdict {
+        match self.decide_plain(ask, record) {
             Ok(place) => Verdict::Admitted(ask.admit(place)),
             Err(refusal) => Verdict::Refused(ask.refuse(refusal)),
         }
     }
 
-    /// Runs the pipeline.
     #[inline]
-    fn decide<C: Clock>(&self, ask: &Ask<'_, C>, record: &Record) -> Result<Place, Refusal> {
+    fn decide_plain<C: Clock>(&self, ask: &Ask<'_, C>, record: &Record) -> Result<Place, Refusal> {
         if matches!(ask.request.direction, Direction::In) {
             self.check_scopes(ask)?;
         }
@@ -176,6 +190,29 @@ impl Gate {
             return Ok(Place::Open);
         }
         self.check_flow(ask, record)
+    }
+
+    /// Goes on with a request whose wait is over.
+    pub fn resume<'a, C: Clock>(
+        &self,
+        clock: &'a C,
+        lane: Lane,
+        waiting: &Waiting<'a>,
+    ) -> Step<'a> {
+        let walk = waiting.walk();
+        let Some(books) = self.books(lane, walk.slot()).filter(|_books| self.seated()) else {
+            return Step::Done(Verdict::Stale);
+        };
+        let (slot, request) = (walk.slot(), walk.request());
+        let ask = Ask {
+            clock,
+            lane,
+            now_ns: clock.now_ns(),
+            slot,
+            request,
+            books,
+        };
+        self.walk(&ask, walk)
     }
 
     /// Gives an admitted request back. Nothing happens if the seat was taken away meanwhile: its
@@ -191,10 +228,20 @@ impl Gate {
         };
         let rt_ns = now_ns.saturating_sub(pass.entered_ns);
         books.mark();
-        books.cell.ended(outcome, rt_ns);
+        books.cell.ended(outcome, pass.count, rt_ns);
         if matches!(pass.direction, Direction::In) {
             books.totals.ended(outcome, rt_ns);
         }
+        if pass.held != Held::default() || self.needs_more(pass.slot) {
+            self.exit_held(lane, &pass, outcome, now_ns);
+        }
+    }
+
+    /// Whether an exit from the resource concerns rules of the table or the system rules.
+    #[inline]
+    fn needs_more(&self, slot: Slot) -> bool {
+        let record = self.board.record(slot.index);
+        record.is_some_and(|record| record.needs.any(Needs::RULES | Needs::SYSTEM))
     }
 
     #[inline]
@@ -241,21 +288,24 @@ impl<C> Ask<'_, C> {
         if matches!(place, Place::Open) {
             books.cell.take();
         }
-        books.cell.passed();
+        books.cell.passed(request.count);
         if matches!(request.direction, Direction::In) {
             books.totals.passed();
         }
         Pass {
             slot,
             entered_ns: now_ns,
+            waited_ns: 0,
             direction: request.direction,
+            count: request.count,
+            held: Held::default(),
         }
     }
 
     #[inline]
     fn refuse(&self, refusal: Refusal) -> Refusal {
         self.books.mark();
-        self.books.cell.refused(refusal.kind);
+        self.books.cell.refused(refusal.kind, self.request.count);
         if matches!(self.request.direction, Direction::In) {
             self.books
                 .totals

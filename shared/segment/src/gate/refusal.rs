@@ -5,6 +5,9 @@ use tidegate_abi::decision::{Reason, RefusalKind};
 /// How long a caller is told to wait when its scope is in overload, ns, before the spread.
 const OVERLOAD_WAIT_NS: u64 = 1_000_000_000;
 
+/// When to come again after a concurrency rule refused, ns: nobody knows when a request ends.
+const CONCURRENCY_WAIT_NS: u64 = 100_000_000;
+
 /// A request that was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
@@ -27,6 +30,28 @@ pub struct Refusal {
 impl Refusal {
     /// Rule number where no rule refused.
     pub const NO_RULE: u32 = u32::MAX;
+
+    /// A QPS rule refused. `room_ns` is the time until there is room.
+    #[cold]
+    pub(super) fn qps(rule: u32, value: u32, limit: u32, room_ns: u64) -> Self {
+        Self::flow(Reason::Qps, rule, value, limit, room_ns)
+    }
+
+    /// An authority rule refused: trying again does not help.
+    #[cold]
+    pub(super) fn origin(rule: u32) -> Self {
+        Self {
+            kind: RefusalKind::Authority,
+            retry: false,
+            ..Self::flow(Reason::Origin, rule, 0, 0, OVERLOAD_WAIT_NS)
+        }
+    }
+
+    /// A concurrency rule refused.
+    #[cold]
+    pub(super) fn concurrency(rule: u32, value: u32, limit: u32) -> Self {
+        Self::flow(Reason::Concurrency, rule, value, limit, CONCURRENCY_WAIT_NS)
+    }
 
     /// A flow rule refused. `room_ns` is the time until there is room.
     #[cold]

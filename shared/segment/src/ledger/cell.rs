@@ -224,34 +224,42 @@ impl Cell {
         self.add_inflight(MINUS_ONE);
     }
 
-    /// A request was admitted; its place was taken before.
+    /// A request that stands for `count` was admitted; its place was taken before.
     #[inline]
-    pub fn passed(&self) {
-        self.pen.add(&self.line[cell_field::PASSED], 1);
+    pub fn passed(&self, count: u32) {
+        self.pen
+            .add(&self.line[cell_field::PASSED], u64::from(count));
     }
 
-    /// A request was refused by a rule of this kind.
+    /// A request that stands for `count` was refused by a rule of this kind.
     #[inline]
-    pub fn refused(&self, kind: RefusalKind) {
+    pub fn refused(&self, kind: RefusalKind, count: u32) {
+        let count = u64::from(count);
         let (word, amount) = match kind {
-            RefusalKind::Flow => (&self.line[cell_field::REFUSED_FLOW], 1),
-            RefusalKind::Degrade => (&self.line[cell_field::REFUSED_DEGRADE_PARAM], 1),
-            RefusalKind::Param => (&self.line[cell_field::REFUSED_DEGRADE_PARAM], 1 << 32),
-            RefusalKind::System => (&self.line[cell_field::REFUSED_SYSTEM_AUTHORITY], 1),
-            RefusalKind::Authority => (&self.line[cell_field::REFUSED_SYSTEM_AUTHORITY], 1 << 32),
+            RefusalKind::Flow => (&self.line[cell_field::REFUSED_FLOW], count),
+            RefusalKind::Degrade => (&self.line[cell_field::REFUSED_DEGRADE_PARAM], count),
+            RefusalKind::Param => (&self.line[cell_field::REFUSED_DEGRADE_PARAM], count << 32),
+            RefusalKind::System => (&self.line[cell_field::REFUSED_SYSTEM_AUTHORITY], count),
+            RefusalKind::Authority => (
+                &self.line[cell_field::REFUSED_SYSTEM_AUTHORITY],
+                count << 32,
+            ),
         };
         self.pen.add(word, amount);
     }
 
-    /// A request ended and gives its place back.
+    /// A request that stands for `count` ended and gives its place back; its response time counts as
+    /// often.
     #[inline]
-    pub fn ended(&self, outcome: Outcome, rt_ns: u64) {
+    pub fn ended(&self, outcome: Outcome, count: u32, rt_ns: u64) {
+        let count = u64::from(count);
         match outcome {
             Outcome::Ok => {
-                self.pen.add(&self.line[cell_field::SUCCESS], 1);
-                self.pen.add(&self.line[cell_field::RT_NS], rt_ns);
+                self.pen.add(&self.line[cell_field::SUCCESS], count);
+                self.pen
+                    .add(&self.line[cell_field::RT_NS], rt_ns.saturating_mul(count));
             }
-            Outcome::Error => self.pen.add(&self.line[cell_field::ERROR], 1),
+            Outcome::Error => self.pen.add(&self.line[cell_field::ERROR], count),
             Outcome::Ignore => {}
         }
         self.give_back();

@@ -6,14 +6,20 @@
 
 mod cell;
 mod node;
+mod state;
 mod sums;
+mod values;
 
 pub use cell::{Cell, Row, Totals};
-pub use node::{Admission, Node};
+pub use node::{Admission, BUCKET, Node};
+pub use state::State;
 pub use sums::{NodeCounts, ScopeCounts};
+pub use values::{Stepped, ValueKey};
 
 use tidegate_abi::geometry::Geometry;
-use tidegate_abi::ledger::{cell as cell_field, header, node as node_field, scope, seat, total};
+use tidegate_abi::ledger::{
+    cell as cell_field, header, node as node_field, scope, seat, state as state_field, total, value,
+};
 
 use crate::board::{HeaderFault, halves, stated_geometry};
 use crate::page::Page;
@@ -27,6 +33,8 @@ pub struct Ledger {
     scopes: &'static [[Word; scope::WORDS]],
     seats: &'static [[Word; seat::WORDS]],
     nodes: &'static [[Word; node_field::WORDS]],
+    states: &'static [[Word; state_field::WORDS]],
+    values: &'static [[Word; value::WORDS]],
     totals: &'static [[Word; total::WORDS]],
     cells: &'static [[Word; cell_field::WORDS]],
 }
@@ -88,6 +96,8 @@ impl Ledger {
             scopes: page.records(map.scopes),
             seats: page.records(map.seats),
             nodes: page.records(map.nodes),
+            states: page.records(map.states),
+            values: page.records(map.values),
             totals: page.records(map.totals),
             cells: page.records(map.cells),
         })

@@ -1,23 +1,29 @@
 //! A node: the counters of one resource that all processes share.
 
+use core::num::NonZeroU64;
+
 use tidegate_abi::ledger::node as field;
+use tidegate_limits::borrow::{self, Borrowed};
+use tidegate_limits::statistics;
 use tidegate_limits::window::{Age, BucketLength, Window};
 
 use crate::clock::Clock;
 use crate::sync::{Ordering, Word};
 
 /// Buckets of the pass window.
-const BUCKET: BucketLength = BucketLength::HALF_SECOND;
+pub const BUCKET: BucketLength = BucketLength::HALF_SECOND;
 
-/// How often an admission is tried against other writers of the word. Each failed try means that
-/// another caller got on; past this many the caller is told to come again.
-const TRIES: u32 = 256;
+/// Buckets of the passes by whole seconds.
+const SECOND: BucketLength = match NonZeroU64::new(1_000_000_000) {
+    Some(length) => BucketLength::new(length),
+    None => BucketLength::HALF_SECOND,
+};
 
 /// What the pass window answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
-    /// Counted.
-    Admitted,
+    /// Counted in the bucket of that epoch.
+    Admitted(u16),
     /// Over the limit, or no turn was got.
     Full {
         /// Passes in the window.
@@ -31,7 +37,7 @@ impl Admission {
     /// Whether the pass was, or would be, counted.
     #[inline]
     pub const fn admitted(self) -> bool {
-        matches!(self, Self::Admitted)
+        matches!(self, Self::Admitted(_))
     }
 }
 
@@ -56,58 +62,157 @@ impl Node {
     /// whole word, so no number of callers gets over the limit.
     #[inline]
     pub fn admit<C: Clock>(&self, clock: &C, now_ns: u64, count: u32, limit: u32) -> Admission {
-        let word = &self.line[field::PASS_WINDOW];
         let mut now_ns = now_ns;
-        // Relaxed: the compare-and-swap checks what was read.
-        let mut seen = word.load(Ordering::Relaxed);
-        for _try in 0..TRIES {
+        let admitted = self.line[field::PASS_WINDOW].step(|seen| {
             let window = window_at(seen, clock, &mut now_ns);
-            let Some(next) = window.try_add(count, limit) else {
-                return full(window, now_ns, count, limit);
-            };
-            // Relaxed: the word carries all there is; it publishes nothing else.
-            match word.exchange_weak(seen, next.word(), Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_before) => return Admission::Admitted,
-                Err(found) => seen = found,
+            match window.try_add(count, limit) {
+                Some(next) => (Ok(next.epoch()), next.word()),
+                None => (Err(window), seen),
             }
+        });
+        match admitted {
+            Some(Ok(epoch)) => Admission::Admitted(epoch),
+            Some(Err(window)) => full(window, now_ns, count, limit),
+            None => Admission::Full {
+                passed: 0,
+                retry_after_ns: BUCKET.ns(),
+            },
         }
-        Admission::Full {
-            passed: 0,
-            retry_after_ns: BUCKET.ns(),
-        }
+    }
+
+    /// Takes back passes that were counted when the bucket's epoch was `added`.
+    pub fn take_back(&self, now_ns: u64, count: u32, added: u16) {
+        let word = &self.line[field::PASS_WINDOW];
+        // Without a turn the passes stay counted, which refuses a few more and admits none.
+        let _turn: Option<()> = word.step(|seen| {
+            let window = Window::at(seen, BUCKET.epoch(now_ns));
+            ((), window.take_back(count, added).word())
+        });
     }
 
     /// What [`Node::admit`] would answer, without counting.
     #[inline]
     pub fn peek(&self, now_ns: u64, count: u32, limit: u32) -> Admission {
-        let seen = self.line[field::PASS_WINDOW].load(Ordering::Relaxed);
-        let window = Window::at(seen, BUCKET.epoch(now_ns));
+        let window = self.window(now_ns);
         match window.try_add(count, limit) {
-            Some(_counted) => Admission::Admitted,
+            Some(next) => Admission::Admitted(next.epoch()),
             None => full(window, now_ns, count, limit),
         }
     }
 
-    /// Passes in the window, for people.
-    pub fn passed_in_window(&self, now_ns: u64) -> u32 {
-        let seen = self.line[field::PASS_WINDOW].load(Ordering::Relaxed);
-        Window::at(seen, BUCKET.epoch(now_ns)).sum()
+    /// The pass window at `now_ns`.
+    #[inline]
+    pub fn window(&self, now_ns: u64) -> Window {
+        Window::at(
+            self.line[field::PASS_WINDOW].load(Ordering::Relaxed),
+            BUCKET.epoch(now_ns),
+        )
     }
 
-    /// Counts what a rule in observe mode would have refused.
+    /// Counts passes by whole seconds.
+    pub fn count_second(&self, now_ns: u64, count: u32) {
+        let _turn: Option<()> = self.line[field::PASS_SECONDS].step(|seen| {
+            let window = Window::at(seen, SECOND.epoch(now_ns));
+            ((), window.add(count).word())
+        });
+    }
+
+    /// Passes in the whole second before the present one.
+    pub fn previous_second(&self, now_ns: u64) -> u32 {
+        let seen = self.line[field::PASS_SECONDS].load(Ordering::Relaxed);
+        Window::at(seen, SECOND.epoch(now_ns)).previous()
+    }
+
+    /// Passes of the present window that were borrowed before it began.
+    #[inline]
+    pub fn arrived(&self, now_ns: u64) -> u32 {
+        self.borrowed(now_ns).arrived()
+    }
+
+    fn borrowed(&self, now_ns: u64) -> Borrowed {
+        let epoch = BUCKET.epoch(now_ns);
+        let word = &self.line[field::BORROWED];
+        if word.load(Ordering::Relaxed) == 0 {
+            return Borrowed::at(0, epoch);
+        }
+        // Stored before anything is admitted into a new bucket: a late reader then cannot borrow
+        // for a bucket that is already in use.
+        let held = word.step(|seen| {
+            let held = Borrowed::at(seen, epoch);
+            (held, held.word())
+        });
+        held.unwrap_or_else(|| Borrowed::at(word.load(Ordering::Relaxed), epoch))
+    }
+
+    /// Borrows `count` passes of the next half second for a request that found the window full, and
+    /// gives the wait until then, ns.
+    pub fn borrow(&self, now_ns: u64, count: u32, limit: u32) -> Option<u64> {
+        let epoch = BUCKET.epoch(now_ns);
+        let request = borrow::Request {
+            n: count,
+            now_ns,
+            bucket: BUCKET,
+            max_wait_ns: borrow::MAX_WAIT_NS,
+        };
+        let wait = self.line[field::BORROWED].step(|seen| {
+            let held = Borrowed::at(seen, epoch);
+            match held.try_borrow(request, self.window(now_ns), limit) {
+                Some((wait_ns, next)) => (Some(wait_ns), next.word()),
+                None => (None, seen),
+            }
+        });
+        wait.flatten()
+    }
+
+    /// Counts a request that ended well: successes, their response time and the least of those.
+    pub fn count_success(&self, now_ns: u64, count: u32, rt_ns: u64) {
+        let epoch = BUCKET.epoch(now_ns);
+        let place = statistics::place(epoch);
+        let _turn: Option<()> = self.line[field::SUCCESS_WINDOW]
+            .step(|seen| ((), Window::at(seen, epoch).add(count).word()));
+        let write = |fields: [usize; 2], step: fn(u64, u16, u64) -> u64, value: u64| {
+            let word = fields.get(place).and_then(|field| self.line.get(*field));
+            let _turn = word.and_then(|word| word.step(|seen| ((), step(seen, epoch, value))));
+        };
+        write(field::RT_US, statistics::add, rt_ns / 1_000);
+        write(field::LEAST_RT_MS, statistics::add_least, rt_ns / 1_000_000);
+    }
+
+    /// Average response time of the last second, ms; 0 without a success.
+    pub fn average_rt_ms(&self, now_ns: u64) -> f64 {
+        let sum = statistics::sum(self.pair(field::RT_US), BUCKET.epoch(now_ns));
+        statistics::average_rt_ms(sum, self.successes(now_ns).sum())
+    }
+
+    /// Least response time of the last second, ms, as the system rules have it.
+    pub fn least_rt_ms(&self, now_ns: u64) -> u64 {
+        statistics::least_rt_ms(self.pair(field::LEAST_RT_MS), BUCKET.epoch(now_ns))
+    }
+
+    /// Requests that ended well in the last second.
+    pub fn successes(&self, now_ns: u64) -> Window {
+        let seen = self.line[field::SUCCESS_WINDOW].load(Ordering::Relaxed);
+        Window::at(seen, BUCKET.epoch(now_ns))
+    }
+
+    fn pair(&self, fields: [usize; 2]) -> [u64; 2] {
+        fields.map(|field| crate::sync::peek(self.line, field))
+    }
+
+    /// Counts what a plain rule in observe mode would have refused.
     pub fn count_observed(&self, concurrency: bool) {
         let one = if concurrency { 1 << 32 } else { 1 };
         self.line[field::OBSERVED].count(one);
     }
 
-    /// What QPS and concurrency rules in observe mode would have refused, free-running.
+    /// What plain QPS and concurrency rules in observe mode would have refused, free-running.
     pub fn observed(&self) -> (u32, u32) {
         crate::board::split(self.line[field::OBSERVED].load(Ordering::Relaxed))
     }
 }
 
-/// The window in a word. A word that looks stale may only be newer than a caller that was held
-/// up since it read its clock; such a caller must not start the word afresh, so it looks again.
+/// The window in a word. A word that looks stale may only be newer than a caller that was held up
+/// since it read its clock; such a caller must not start the word afresh, so it looks again.
 #[inline]
 fn window_at<C: Clock>(word: u64, clock: &C, now_ns: &mut u64) -> Window {
     if matches!(Window::age(word, BUCKET.epoch(*now_ns)), Age::Stale) {

@@ -63,7 +63,7 @@ impl Fixture {
     }
 
     pub(crate) fn resource(&mut self, name: &str, record: Record) -> Slot {
-        self.writers.rules.add(name, &record).unwrap()
+        self.writers.rules.add(name, &record, &[]).unwrap()
     }
 
     /// Seats a process of a scope in a seat that is free.

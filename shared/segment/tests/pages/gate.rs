@@ -6,7 +6,7 @@ use tidegate_abi::decision::{
     Cause, Class, Direction, LossMode, Outcome, Reason, RefusalKind, ScopeState,
 };
 use tidegate_segment::board::{Record, ScopeReport, Slot};
-use tidegate_segment::gate::{Gate, Pass, Refusal, Request, Verdict};
+use tidegate_segment::gate::{Gate, Pass, Refusal, Request, Step, Verdict};
 use tidegate_segment::lane::Lane;
 
 const LANE: Lane = Lane::numbered(1);
@@ -37,12 +37,17 @@ fn enter(fixture: &Fixture, gate: &Gate, slot: Slot) -> Result<Pass, Refusal> {
     clippy::unreachable,
     reason = "the seat and the slot are the test's own"
 )]
-fn ask(fixture: &Fixture, gate: &Gate, slot: Slot, request: Request) -> Result<Pass, Refusal> {
+fn ask(fixture: &Fixture, gate: &Gate, slot: Slot, request: Request<'_>) -> Result<Pass, Refusal> {
     match gate.enter(&fixture.clock, LANE, slot, request) {
-        Verdict::Admitted(pass) => Ok(pass),
-        Verdict::Refused(refusal) => Err(refusal),
-        Verdict::Stale => unreachable!(),
+        Step::Done(Verdict::Admitted(pass)) => Ok(pass),
+        Step::Done(Verdict::Refused(refusal)) => Err(refusal),
+        Step::Done(Verdict::Stale) | Step::Wait(_) => unreachable!(),
     }
+}
+
+fn is_stale(fixture: &Fixture, gate: &Gate, slot: Slot) -> bool {
+    let step = gate.enter(&fixture.clock, LANE, slot, Request::default());
+    matches!(step, Step::Done(Verdict::Stale))
 }
 
 fn publish(fixture: &mut Fixture, scope: u32, word: ScopeWord) {
@@ -174,7 +179,7 @@ fn a_seat_that_is_taken_away_takes_its_permits_with_it() {
     fixture.writers.seats.revoke(1);
     assert_eq!(fixture.inflight(slot), 1);
     let late = dead.enter(&fixture.clock, LANE, slot, Request::default());
-    assert_eq!(late, Verdict::Stale);
+    assert!(matches!(late, Step::Done(Verdict::Stale)));
     dead.exit(&fixture.clock, LANE, kept[0], Outcome::Ok);
     assert_eq!(fixture.inflight(slot), 1);
 
@@ -195,26 +200,17 @@ fn a_slot_of_another_generation_is_stale() {
         generation: slot.generation + 1,
         ..slot
     };
-    assert_eq!(
-        gate.enter(&fixture.clock, LANE, old, Request::default()),
-        Verdict::Stale
-    );
+    assert!(is_stale(&fixture, &gate, old));
     let missing = Slot {
         index: 5,
         generation: 1,
     };
-    assert_eq!(
-        gate.enter(&fixture.clock, LANE, missing, Request::default()),
-        Verdict::Stale
-    );
+    assert!(is_stale(&fixture, &gate, missing));
     let outside = Slot {
         index: u32::MAX,
         generation: 1,
     };
-    assert_eq!(
-        gate.enter(&fixture.clock, LANE, outside, Request::default()),
-        Verdict::Stale
-    );
+    assert!(is_stale(&fixture, &gate, outside));
 }
 
 #[test]
@@ -428,7 +424,7 @@ fn names_are_read_back_from_the_directory() {
     let fault = fixture
         .writers
         .rules
-        .add("one too many", &qps(1))
+        .add("one too many", &qps(1), &[])
         .unwrap_err();
     assert_eq!(
         fault.to_string(),

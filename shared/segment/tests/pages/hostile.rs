@@ -6,7 +6,7 @@ use tidegate_abi::board::Needs;
 use tidegate_abi::decision::{LossMode, Outcome};
 use tidegate_abi::geometry::Geometry;
 use tidegate_segment::board::{Board, Record};
-use tidegate_segment::gate::{Gate, Request, Verdict};
+use tidegate_segment::gate::{Gate, Request, Step, Verdict};
 use tidegate_segment::lane::Lane;
 use tidegate_segment::ledger::Ledger;
 use tidegate_segment::page::Page;
@@ -43,7 +43,7 @@ proptest! {
         let gate = Gate::new(fixture.board, ledger, seated.seat(), 1);
         for lane in 0..4 {
             let lane = Lane::numbered(lane);
-            if let Verdict::Admitted(pass) = gate.enter(&fixture.clock, lane, slot, Request::default()) {
+            if let Step::Done(Verdict::Admitted(pass)) = gate.enter(&fixture.clock, lane, slot, Request::default()) {
                 gate.exit(&fixture.clock, lane, pass, Outcome::Ok);
             }
         }

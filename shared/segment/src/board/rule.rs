@@ -1,0 +1,527 @@
+//! A rule record of the table: one rule on one resource, for everything that the plain record of a
+//! resource has no room for.
+
+use core::num::NonZeroU64;
+
+use tidegate_abi::decision::{Mode, RefusalKind};
+use tidegate_abi::rule::{self as field, behavior, flag, origin, subject, trip};
+use tidegate_limits::authority::List;
+use tidegate_limits::breaker::{Breaker, Trip};
+use tidegate_limits::quirks::Quirks;
+
+use super::{halves, split};
+use crate::sync::{Word, peek};
+
+/// A rule on a resource.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rule {
+    /// Number of the rule in its set, for messages.
+    pub number: u32,
+    /// Whether it refuses, counts only, or does nothing.
+    pub mode: Mode,
+    /// Its line of state in the ledger.
+    pub state: u32,
+    /// Whose behaviour it has where Sentinel has a known defect.
+    pub quirks: Quirks,
+    /// What it limits.
+    pub kind: RuleKind,
+}
+
+/// What a rule limits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum RuleKind {
+    /// Who may call.
+    Authority {
+        /// Allow or deny.
+        list: List,
+        /// The origins' hashes in the pool.
+        origins: Span,
+    },
+    /// How much of one value of an argument may pass.
+    Param(ParamRule),
+    /// How much may pass.
+    Flow(FlowRule),
+    /// A circuit breaker.
+    Degrade {
+        /// Its thresholds.
+        breaker: Breaker,
+        /// Interval of its statistics.
+        interval_ns: NonZeroU64,
+    },
+}
+
+/// A run of words in the pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Span {
+    /// First word.
+    pub start: u32,
+    /// Number of words.
+    pub length: u32,
+}
+
+/// A flow rule.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FlowRule {
+    /// Which callers it is for.
+    pub origin: OriginTest,
+    /// Which node it looks at.
+    pub subject: Subject,
+    /// Its limit.
+    pub limit: FlowLimit,
+}
+
+/// Which callers a flow rule is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OriginTest {
+    /// All.
+    Any,
+    /// The origin with that hash.
+    Is(u64),
+    /// Every origin but those that the resource's rules name (hashes in the pool), and not the empty
+    /// one.
+    Other(Span),
+}
+
+/// Which node a flow rule looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// The resource, or the resource and origin where the rule names origins.
+    Direct,
+    /// Another resource, by slot; not exact, since it is only looked at.
+    Relate(u32),
+    /// The resource in the context with that hash; other contexts pass.
+    Chain(u64),
+}
+
+/// What a flow rule holds a node to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum FlowLimit {
+    /// Requests in flight.
+    Concurrency(u32),
+    /// Passes in a second of two aligned half-second buckets.
+    Qps(u32),
+    /// Passes in a window of two aligned buckets, of another length than a second.
+    Window {
+        /// Most passes.
+        limit: u32,
+        /// Length of the window.
+        window_ns: u64,
+    },
+    /// Passes in every window of a length.
+    Strict {
+        /// Most passes.
+        limit: u32,
+        /// Length of the window.
+        window_ns: u64,
+    },
+    /// Even spacing.
+    Pace {
+        /// Passes per second.
+        count: f64,
+        /// Longest wait.
+        max_wait_ns: u64,
+    },
+    /// A limit per second that rises while traffic flows.
+    WarmUp(WarmUpNumbers),
+    /// Even spacing at such a rate.
+    WarmUpPace {
+        /// The rate.
+        warm_up: WarmUpNumbers,
+        /// Longest wait.
+        max_wait_ns: u64,
+    },
+}
+
+/// Numbers of a warm-up.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WarmUpNumbers {
+    /// Passes per second when warm.
+    pub count: f64,
+    /// Time to warm up, s.
+    pub period_s: u32,
+    /// Warm over cold rate.
+    pub cold_factor: u32,
+}
+
+/// A hot-parameter rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ParamRule {
+    /// Which argument; negative counts from the end.
+    pub index: i32,
+    /// How a value is limited.
+    pub limit: ParamLimit,
+    /// Passes per duration, or calls at once, of a value without an item of its own.
+    pub count: u32,
+    /// Items in the pool: (hash of the value, limit) pairs; item `i` has the state line after the
+    /// rule's by `i / 8`.
+    pub items: Span,
+    /// Sets of values in the ledger.
+    pub sets: Span,
+}
+
+/// How a hot-parameter rule limits a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ParamLimit {
+    /// A bucket of tokens.
+    Bucket {
+        /// Tokens on top of the count.
+        burst: u32,
+        /// Seconds after which it is refilled.
+        duration_s: u32,
+    },
+    /// Passes in every window of the duration.
+    Strict {
+        /// Seconds.
+        duration_s: u32,
+    },
+    /// Even spacing.
+    Pace {
+        /// Seconds.
+        duration_s: u32,
+        /// Longest wait, ms.
+        max_wait_ms: u32,
+    },
+    /// Calls at once.
+    Concurrency,
+}
+
+impl Rule {
+    /// Kind of refusal.
+    pub const fn refusal_kind(&self) -> RefusalKind {
+        match self.kind {
+            RuleKind::Authority { .. } => RefusalKind::Authority,
+            RuleKind::Param(_) => RefusalKind::Param,
+            RuleKind::Flow(_) => RefusalKind::Flow,
+            RuleKind::Degrade { .. } => RefusalKind::Degrade,
+        }
+    }
+
+    /// Reads a record; the caller checks that no writer was at it. `None` if it is none.
+    #[inline]
+    pub(super) fn load(line: &[Word; field::WORDS]) -> Option<Self> {
+        // Relaxed: the generation around this read orders it, see `View::rule`.
+        let head = peek(line, field::HEAD);
+        let [kind, mode, flags, _zero, ..] = head.to_le_bytes();
+        let reader = Fields { line, flags };
+        Some(Self {
+            number: split(head).1,
+            mode: Mode::from_u8(mode)?,
+            state: split(peek(line, field::STATE)).0,
+            quirks: reader.quirks(),
+            kind: reader.kind(RefusalKind::from_u8(kind)?)?,
+        })
+    }
+
+    /// The words of the record.
+    pub(super) fn words(&self) -> [u64; field::WORDS] {
+        let mut words = Words([0; field::WORDS]);
+        let mut flags = if self.quirks.wanted() {
+            flag::QUIRKS
+        } else {
+            0
+        };
+        match self.kind {
+            RuleKind::Authority { list, origins } => {
+                flags |= if list == List::Deny { flag::DENY } else { 0 };
+                words.put(field::SPAN, origins.word());
+            }
+            RuleKind::Param(param) => words.put_param(param),
+            RuleKind::Flow(flow) => words.put_flow(flow),
+            RuleKind::Degrade {
+                breaker,
+                interval_ns,
+            } => {
+                words.put_breaker(breaker);
+                words.put(field::INTERVAL_NS, interval_ns.get());
+            }
+        }
+        let head = u32::from_le_bytes([self.refusal_kind() as u8, self.mode as u8, flags, 0]);
+        words.put(field::HEAD, halves(head, self.number));
+        words.put(field::STATE, u64::from(self.state));
+        words.0
+    }
+}
+
+impl Span {
+    const fn word(self) -> u64 {
+        halves(self.start, self.length)
+    }
+    const fn of(word: u64) -> Self {
+        let (start, length) = split(word);
+        Self { start, length }
+    }
+}
+
+/// Reads the fields of a record.
+#[derive(Clone, Copy)]
+struct Fields<'a> {
+    line: &'a [Word; field::WORDS],
+    flags: u8,
+}
+
+impl Fields<'_> {
+    #[inline]
+    fn word(self, field: usize) -> u64 {
+        peek(self.line, field)
+    }
+    #[inline]
+    fn double(self, field: usize) -> f64 {
+        f64::from_bits(self.word(field))
+    }
+    #[inline]
+    fn low(self, field: usize) -> u32 {
+        split(self.word(field)).0
+    }
+    #[inline]
+    fn high(self, field: usize) -> u32 {
+        split(self.word(field)).1
+    }
+
+    #[inline]
+    const fn quirks(self) -> Quirks {
+        if self.flags & flag::QUIRKS != 0 {
+            Quirks::Sentinel
+        } else {
+            Quirks::None
+        }
+    }
+
+    #[inline]
+    fn kind(self, kind: RefusalKind) -> Option<RuleKind> {
+        Some(match kind {
+            RefusalKind::Authority => RuleKind::Authority {
+                list: if self.flags & flag::DENY != 0 {
+                    List::Deny
+                } else {
+                    List::Allow
+                },
+                origins: Span::of(self.word(field::SPAN)),
+            },
+            RefusalKind::Param => RuleKind::Param(self.param()?),
+            RefusalKind::Flow => RuleKind::Flow(self.flow()?),
+            RefusalKind::Degrade => RuleKind::Degrade {
+                breaker: self.breaker()?,
+                interval_ns: NonZeroU64::new(self.word(field::INTERVAL_NS))?,
+            },
+            RefusalKind::System => return None,
+        })
+    }
+
+    #[inline]
+    fn breaker(self) -> Option<Breaker> {
+        let threshold = self.double(field::THRESHOLD);
+        let trip = match self.high(field::BEHAVIOR) {
+            trip::SLOW_RATIO => Trip::SlowRatio {
+                max_rt_ns: self.word(field::MAX_RT_NS),
+                ratio: threshold,
+            },
+            trip::ERROR_RATIO => Trip::ErrorRatio(threshold),
+            trip::ERROR_COUNT => Trip::ErrorCount(threshold),
+            _ => return None,
+        };
+        Some(Breaker {
+            trip,
+            min_requests: self.low(field::BEHAVIOR),
+            recovery_ns: self.word(field::RECOVERY_NS),
+            lease_ns: self.word(field::LEASE_NS),
+            quirks: self.quirks(),
+        })
+    }
+
+    fn flow(self) -> Option<FlowRule> {
+        let origin = match self.low(field::WHO) {
+            origin::ANY => OriginTest::Any,
+            origin::IS => OriginTest::Is(self.word(field::ORIGIN)),
+            origin::OTHER => OriginTest::Other(Span::of(self.word(field::SPAN))),
+            _ => return None,
+        };
+        let reference = self.word(field::REFERENCE);
+        let subject = match self.high(field::WHO) {
+            subject::DIRECT => Subject::Direct,
+            subject::RELATE => Subject::Relate(split(reference).0),
+            subject::CHAIN => Subject::Chain(reference),
+            _ => return None,
+        };
+        Some(FlowRule {
+            origin,
+            subject,
+            limit: self.flow_limit()?,
+        })
+    }
+
+    fn flow_limit(self) -> Option<FlowLimit> {
+        let limit = self.low(field::LIMIT);
+        let window_ns = self.word(field::WINDOW_NS);
+        let max_wait_ns = self.word(field::MAX_WAIT_NS);
+        Some(match self.low(field::BEHAVIOR) {
+            behavior::CONCURRENCY => FlowLimit::Concurrency(limit),
+            behavior::QPS => FlowLimit::Qps(limit),
+            behavior::WINDOW => FlowLimit::Window { limit, window_ns },
+            behavior::STRICT => FlowLimit::Strict { limit, window_ns },
+            behavior::PACE => FlowLimit::Pace {
+                count: self.double(field::COUNT),
+                max_wait_ns,
+            },
+            behavior::WARM_UP => FlowLimit::WarmUp(self.warm_up()),
+            behavior::WARM_UP_PACE => FlowLimit::WarmUpPace {
+                warm_up: self.warm_up(),
+                max_wait_ns,
+            },
+            _ => return None,
+        })
+    }
+
+    fn warm_up(self) -> WarmUpNumbers {
+        WarmUpNumbers {
+            count: self.double(field::COUNT),
+            period_s: self.low(field::WARM_UP),
+            cold_factor: self.high(field::WARM_UP),
+        }
+    }
+
+    fn param(self) -> Option<ParamRule> {
+        let duration_s = self.low(field::DURATION);
+        let extra = self.high(field::DURATION);
+        let limit = match self.low(field::BEHAVIOR) {
+            behavior::BUCKET => ParamLimit::Bucket {
+                burst: extra,
+                duration_s,
+            },
+            behavior::STRICT => ParamLimit::Strict { duration_s },
+            behavior::PACE => ParamLimit::Pace {
+                duration_s,
+                max_wait_ms: extra,
+            },
+            behavior::CONCURRENCY => ParamLimit::Concurrency,
+            _ => return None,
+        };
+        Some(ParamRule {
+            index: self.high(field::LIMIT).cast_signed(),
+            limit,
+            count: self.low(field::LIMIT),
+            items: Span::of(self.word(field::SPAN)),
+            sets: Span::of(self.word(field::SETS)),
+        })
+    }
+}
+
+/// A record under construction.
+struct Words([u64; field::WORDS]);
+
+impl Words {
+    fn put(&mut self, field: usize, value: u64) {
+        if let Some(word) = self.0.get_mut(field) {
+            *word = value;
+        }
+    }
+
+    fn put_breaker(&mut self, breaker: Breaker) {
+        let (kind, threshold) = match breaker.trip {
+            Trip::SlowRatio { max_rt_ns, ratio } => {
+                self.put(field::MAX_RT_NS, max_rt_ns);
+                (trip::SLOW_RATIO, ratio)
+            }
+            Trip::ErrorRatio(ratio) => (trip::ERROR_RATIO, ratio),
+            Trip::ErrorCount(count) => (trip::ERROR_COUNT, count),
+        };
+        self.put(field::BEHAVIOR, halves(breaker.min_requests, kind));
+        self.put(field::THRESHOLD, threshold.to_bits());
+        self.put(field::RECOVERY_NS, breaker.recovery_ns);
+        self.put(field::LEASE_NS, breaker.lease_ns);
+    }
+
+    fn put_flow(&mut self, flow: FlowRule) {
+        let who = match flow.origin {
+            OriginTest::Any => origin::ANY,
+            OriginTest::Is(hash) => {
+                self.put(field::ORIGIN, hash);
+                origin::IS
+            }
+            OriginTest::Other(named) => {
+                self.put(field::SPAN, named.word());
+                origin::OTHER
+            }
+        };
+        let (whom, reference) = match flow.subject {
+            Subject::Direct => (subject::DIRECT, 0),
+            Subject::Relate(slot) => (subject::RELATE, u64::from(slot)),
+            Subject::Chain(context) => (subject::CHAIN, context),
+        };
+        self.put(field::WHO, halves(who, whom));
+        self.put(field::REFERENCE, reference);
+        let behavior = self.put_flow_limit(flow.limit);
+        self.put(field::BEHAVIOR, u64::from(behavior));
+    }
+
+    fn put_flow_limit(&mut self, limit: FlowLimit) -> u32 {
+        match limit {
+            FlowLimit::Concurrency(limit) => {
+                self.put(field::LIMIT, u64::from(limit));
+                behavior::CONCURRENCY
+            }
+            FlowLimit::Qps(limit) => {
+                self.put(field::LIMIT, u64::from(limit));
+                behavior::QPS
+            }
+            FlowLimit::Window { limit, window_ns } => {
+                self.put(field::LIMIT, u64::from(limit));
+                self.put(field::WINDOW_NS, window_ns);
+                behavior::WINDOW
+            }
+            FlowLimit::Strict { limit, window_ns } => {
+                self.put(field::LIMIT, u64::from(limit));
+                self.put(field::WINDOW_NS, window_ns);
+                behavior::STRICT
+            }
+            FlowLimit::Pace { count, max_wait_ns } => {
+                self.put(field::COUNT, count.to_bits());
+                self.put(field::MAX_WAIT_NS, max_wait_ns);
+                behavior::PACE
+            }
+            FlowLimit::WarmUp(warm_up) => {
+                self.put_warm_up(warm_up);
+                behavior::WARM_UP
+            }
+            FlowLimit::WarmUpPace {
+                warm_up,
+                max_wait_ns,
+            } => {
+                self.put_warm_up(warm_up);
+                self.put(field::MAX_WAIT_NS, max_wait_ns);
+                behavior::WARM_UP_PACE
+            }
+        }
+    }
+
+    fn put_warm_up(&mut self, warm_up: WarmUpNumbers) {
+        self.put(field::COUNT, warm_up.count.to_bits());
+        self.put(
+            field::WARM_UP,
+            halves(warm_up.period_s, warm_up.cold_factor),
+        );
+    }
+
+    fn put_param(&mut self, param: ParamRule) {
+        let (behavior, duration_s, extra) = match param.limit {
+            ParamLimit::Bucket { burst, duration_s } => (behavior::BUCKET, duration_s, burst),
+            ParamLimit::Strict { duration_s } => (behavior::STRICT, duration_s, 0),
+            ParamLimit::Pace {
+                duration_s,
+                max_wait_ms,
+            } => (behavior::PACE, duration_s, max_wait_ms),
+            ParamLimit::Concurrency => (behavior::CONCURRENCY, 0, 0),
+        };
+        self.put(field::BEHAVIOR, u64::from(behavior));
+        self.put(field::DURATION, halves(duration_s, extra));
+        self.put(
+            field::LIMIT,
+            halves(param.count, param.index.cast_unsigned()),
+        );
+        self.put(field::SPAN, param.items.word());
+        self.put(field::SETS, param.sets.word());
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests;

@@ -1,0 +1,160 @@
+//! One rule set, seen whole.
+
+use tidegate_abi::board::{header, record, system};
+use tidegate_abi::rule;
+use tidegate_limits::quirks::Quirks;
+use tidegate_limits::system::Marks;
+
+use super::{Board, Record, Rule, Span};
+use crate::sync::{Ordering, Word, fence, peek};
+
+/// The rule set that was in force when the view was taken.
+///
+/// It stays whole while the agent publishes the next set; only when the agent begins on the one
+/// after that (at least 10 ms later) is its copy written. Each read says so: it returns `None` then.
+#[derive(Debug, Clone, Copy)]
+pub struct View {
+    header: &'static [Word],
+    generation: u64,
+    records: &'static [[Word; record::WORDS]],
+    rules: &'static [[Word; rule::WORDS]],
+    pool: &'static [Word],
+}
+
+/// The system rules of a set, merged.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SystemRules {
+    /// The marks.
+    pub marks: Marks,
+    /// Number of the rule, for messages.
+    pub rule: u32,
+    /// Whose behaviour they have where Sentinel has a known defect.
+    pub quirks: Quirks,
+}
+
+impl Board {
+    /// The rule set in force now.
+    #[inline]
+    pub fn view(&self) -> View {
+        // Acquire: pairs with the Release in `RuleWriter::publish`; the copy it names is whole.
+        let generation = self.rules_generation();
+        let (records, rules, pool) = self.copy(generation);
+        View {
+            header: self.header(),
+            generation,
+            records,
+            rules,
+            pool,
+        }
+    }
+}
+
+impl View {
+    /// Generation of the set.
+    pub const fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// The record of a slot; `None` if there is no such slot or the set is no longer whole.
+    #[inline]
+    pub fn record(&self, slot: u32) -> Option<Record> {
+        let record = Record::load(self.records.get(usize::try_from(slot).ok()?)?);
+        self.is_whole().then_some(record)
+    }
+
+    /// A rule of the table.
+    #[inline]
+    pub fn rule(&self, index: u32) -> Option<Rule> {
+        let rule = Rule::load(self.rules.get(usize::try_from(index).ok()?)?)?;
+        self.is_whole().then_some(rule)
+    }
+
+    /// Whether a word is among those of a run of the pool.
+    pub fn contains(&self, span: Span, wanted: u64) -> bool {
+        self.run(span)
+            .iter()
+            .any(|word| word.load(Ordering::Relaxed) == wanted)
+    }
+
+    /// Looks a key up in a run of (key, value) pairs; gives the pair's number and value.
+    pub fn find(&self, span: Span, key: u64) -> Option<(u32, u64)> {
+        let (pairs, _odd) = self.run(span).as_chunks::<2>();
+        (0..).zip(pairs).find_map(|(number, [held, value])| {
+            let found = held.load(Ordering::Relaxed) == key;
+            found.then(|| (number, value.load(Ordering::Relaxed)))
+        })
+    }
+
+    fn run(&self, span: Span) -> &'static [Word] {
+        let start = usize::try_from(span.start).unwrap_or(usize::MAX);
+        let length = usize::try_from(span.length).unwrap_or(0);
+        self.pool
+            .get(start..start.saturating_add(length))
+            .unwrap_or(&[])
+    }
+
+    /// The system rules, if any are set.
+    pub fn system(&self) -> Option<SystemRules> {
+        let [even, odd] = header::SYSTEM_SETS;
+        let start = if self.generation & 1 == 0 { even } else { odd };
+        let word = |field: usize| peek(self.header, start.saturating_add(field));
+        let set = word(system::SET);
+        let [qps, concurrency, average_rt_ms, load, cpu] = system::MARKS;
+        let mark =
+            |bit: u32, field: usize| (set >> bit & 1 != 0).then(|| f64::from_bits(word(field)));
+        let rules = SystemRules {
+            marks: Marks {
+                qps: mark(0, qps),
+                concurrency: mark(1, concurrency),
+                average_rt_ms: mark(2, average_rt_ms),
+                load: mark(3, load),
+                cpu: mark(4, cpu),
+            },
+            rule: super::split(word(system::RULE)).0,
+            quirks: if set >> 8 & 1 != 0 {
+                Quirks::Sentinel
+            } else {
+                Quirks::None
+            },
+        };
+        (set != 0 && self.is_whole()).then_some(rules)
+    }
+
+    /// Whether no writer has begun on this copy.
+    #[inline]
+    pub fn is_whole(&self) -> bool {
+        // Acquire fence: pairs with the Release fence with which a writer begins on a copy, so that
+        // whoever read a word of a newer set sees here that it was begun.
+        fence(Ordering::Acquire);
+        peek(self.header, header::RULES_WRITING).wrapping_sub(self.generation) <= 1
+    }
+}
+
+impl SystemRules {
+    /// The words of a copy.
+    pub(super) fn words(&self) -> [u64; 8] {
+        let Marks {
+            qps,
+            concurrency,
+            average_rt_ms,
+            load,
+            cpu,
+        } = self.marks;
+        let marks = [qps, concurrency, average_rt_ms, load, cpu];
+        let mut words = [0; 8];
+        let mut set = if self.quirks.wanted() { 1 << 8 } else { 0 };
+        for ((bit, mark), field) in (0_u32..).zip(marks).zip(system::MARKS) {
+            if let (Some(mark), Some(word)) = (mark, words.get_mut(field)) {
+                set |= 1 << bit;
+                *word = mark.to_bits();
+            }
+        }
+        if let Some(word) = words.get_mut(system::SET) {
+            *word = set;
+        }
+        if let Some(word) = words.get_mut(system::RULE) {
+            *word = u64::from(self.rule);
+        }
+        words
+    }
+}

@@ -1,0 +1,182 @@
+//! Circuit breakers: asked on the way in, told on the way out.
+
+use core::num::NonZeroU64;
+
+use tidegate_abi::decision::{Outcome, Reason, RefusalKind};
+use tidegate_limits::breaker::{Admission, Breaker, Change, Completion};
+use tidegate_limits::number::whole_ms;
+use tidegate_limits::tally::Tally;
+
+use super::request::{Held, Pass, Passed, remember};
+use super::walk::{Answer, Asked, Walk};
+use super::{Gate, Refusal};
+use crate::board::{Rule, RuleKind, Slot, View};
+use crate::ledger::State;
+
+/// When to come again after a breaker without a lease on its probe refused, ns.
+const PROBE_WAIT_NS: u64 = 1_000_000_000;
+
+impl Gate {
+    pub(super) fn look_at_breaker(
+        &self,
+        asked: &Asked<'_>,
+        breaker: &Breaker,
+        walk: &mut Walk<'_>,
+    ) -> Answer {
+        let Some(state) = self.ledger.state(asked.rule.state) else {
+            return Answer::Go;
+        };
+        let admission = state.word().step(|word| breaker.enter(word, asked.now_ns));
+        let (generation, probe) = match admission {
+            Some(Admission::Pass { generation }) => (generation, false),
+            Some(Admission::Probe { generation }) => (generation, true),
+            Some(Admission::Refuse { retry_after_ns }) => {
+                return Answer::Refuse(Refusal::breaker(asked.rule.number, retry_after_ns));
+            }
+            None => return Answer::Refuse(Refusal::breaker(asked.rule.number, PROBE_WAIT_NS)),
+        };
+        let passed = Passed {
+            state: asked.rule.state,
+            generation,
+            probe,
+        };
+        if !remember(&mut walk.held.breakers, passed) && probe {
+            // No place to remember the probe: it must not be left half-open. The configuration
+            // keeps a resource below that number of breakers.
+            put_back(&state, breaker, passed, asked.now_ns);
+        }
+        Answer::Go
+    }
+
+    /// Puts the breakers back for which this request was the probe.
+    pub(super) fn put_probes_back(&self, view: &View, slot: Slot, held: &Held, now_ns: u64) {
+        if !held.breakers.iter().flatten().any(|passed| passed.probe) {
+            return;
+        }
+        self.each_breaker(view, slot, |rule, breaker, _interval_ns, state| {
+            let passed = passed_of(held, rule.state);
+            if let Some(passed) = passed.filter(|passed| passed.probe) {
+                let now_ns = if rule.quirks.wanted() {
+                    whole_ms(now_ns)
+                } else {
+                    now_ns
+                };
+                put_back(state, breaker, passed, now_ns);
+            }
+        });
+    }
+
+    /// Tells every breaker of the resource of a completion.
+    pub(super) fn complete_breakers(
+        &self,
+        view: &View,
+        pass: &Pass,
+        outcome: Outcome,
+        now_ns: u64,
+    ) {
+        self.each_breaker(view, pass.slot, |rule, breaker, interval_ns, state| {
+            let passed = passed_of(&pass.held, rule.state);
+            let at = |ns: u64| {
+                if rule.quirks.wanted() {
+                    whole_ms(ns)
+                } else {
+                    ns
+                }
+            };
+            let now_ns = at(now_ns);
+            if matches!(outcome, Outcome::Ignore) {
+                // Nothing is known of it. A probe that ends so leaves its place to the next.
+                if let Some(passed) = passed.filter(|passed| passed.probe) {
+                    put_back(state, breaker, passed, now_ns);
+                }
+                return;
+            }
+            let rt_ns = now_ns.saturating_sub(at(pass.entered_ns));
+            let call = Completion {
+                is_bad: breaker
+                    .trip
+                    .is_bad(rt_ns, matches!(outcome, Outcome::Error)),
+                generation: passed.map(|passed| passed.generation),
+            };
+            complete(state, breaker, interval_ns, call, now_ns);
+        });
+    }
+
+    fn each_breaker(
+        &self,
+        view: &View,
+        slot: Slot,
+        mut tell: impl FnMut(&Rule, &Breaker, NonZeroU64, &State),
+    ) {
+        let Some(record) = view.record(slot.index) else {
+            return;
+        };
+        for place in 0..record.rules {
+            let rule = view.rule(record.rules_first.saturating_add(place));
+            let Some(rule) = rule.filter(|rule| rule.refusal_kind() == RefusalKind::Degrade) else {
+                continue;
+            };
+            if let RuleKind::Degrade {
+                breaker,
+                interval_ns,
+            } = rule.kind
+                && let Some(state) = self.ledger.state(rule.state)
+            {
+                tell(&rule, &breaker, interval_ns, &state);
+            }
+        }
+    }
+}
+
+fn passed_of(held: &Held, state: u32) -> Option<Passed> {
+    held.breakers
+        .iter()
+        .flatten()
+        .find(|passed| passed.state == state)
+        .copied()
+}
+
+fn put_back(state: &State, breaker: &Breaker, passed: Passed, now_ns: u64) {
+    let _turn: Option<()> = state
+        .word()
+        .step(|word| ((), breaker.put_back(word, passed.generation, now_ns)));
+}
+
+/// Adds a completion to the tally, then lets it decide.
+fn complete(
+    state: &State,
+    breaker: &Breaker,
+    interval_ns: NonZeroU64,
+    call: Completion,
+    now_ns: u64,
+) {
+    let tally = state.second().step(|word| {
+        let tally = Tally::at(word, now_ns, interval_ns).add(call.is_bad);
+        (tally, tally.word())
+    });
+    let Some(tally) = tally else { return };
+    let change = state
+        .word()
+        .step(|word| breaker.complete(word, tally, call, now_ns));
+    if matches!(change, Some(Change::Closed)) {
+        let _turn: Option<()> = state
+            .second()
+            .step(|word| ((), Tally::at(word, now_ns, interval_ns).cleared().word()));
+    }
+}
+
+impl Refusal {
+    /// A breaker refused.
+    #[cold]
+    fn breaker(rule: u32, retry_after_ns: u64) -> Self {
+        let wait_ns = if retry_after_ns == u64::MAX {
+            PROBE_WAIT_NS
+        } else {
+            retry_after_ns
+        };
+        Self {
+            kind: RefusalKind::Degrade,
+            ..Self::flow(Reason::BreakerOpen, rule, 0, 0, wait_ns)
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Hot-parameter rules: a limit for each value of an argument.
+
+use tidegate_abi::decision::{Reason, RefusalKind};
+use tidegate_limits::number::whole_ms;
+use tidegate_limits::param::token_bucket::TokenBucket;
+use tidegate_limits::param::value_pacing::ValuePacing;
+use tidegate_limits::strict::ValueLimit;
+use tidegate_limits::verdict::Verdict;
+
+use super::request::{Arg, Held, remember};
+use super::walk::{Answer, Asked, Walk};
+use super::{Gate, Refusal};
+use crate::board::{ParamLimit, ParamRule, View};
+use crate::ledger::{Stepped, ValueKey};
+
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// In an item's own word: the value was seen, so the state below is one.
+const SEEN: u64 = 1 << 63;
+
+/// Words of a line of state that items use.
+const ITEMS_OF_LINE: u32 = 8;
+
+/// When to come again where waiting alone does not help, ns.
+const LONG_WAIT_NS: u64 = 1_000_000_000;
+
+/// What a value is held to.
+#[derive(Debug, Clone, Copy)]
+enum ValueStep {
+    Bucket(TokenBucket),
+    Strict(ValueLimit),
+    Pace(ValuePacing),
+}
+
+impl Gate {
+    /// Asks a hot-parameter rule: each value of its argument in turn, up to the first that refuses.
+    /// What earlier values took stays taken.
+    pub(super) fn look_at_param(
+        &self,
+        asked: &Asked<'_>,
+        view: &View,
+        param: &ParamRule,
+        walk: &mut Walk<'_>,
+    ) -> Answer {
+        match argument(walk.request().args, param.index) {
+            Arg::None => Answer::Go,
+            Arg::One(value) => self.look_at_value(asked, view, param, value, walk),
+            Arg::Many(values) => {
+                while let Some(value) = values.get(walk.element) {
+                    walk.element = walk.element.saturating_add(1);
+                    match self.look_at_value(asked, view, param, *value, walk) {
+                        Answer::Go => {}
+                        Answer::Wait(wait_ns) if walk.element < values.len() => {
+                            return Answer::WaitHere(wait_ns);
+                        }
+                        answer => return answer,
+                    }
+                }
+                Answer::Go
+            }
+        }
+    }
+
+    fn look_at_value(
+        &self,
+        asked: &Asked<'_>,
+        view: &View,
+        param: &ParamRule,
+        value: u64,
+        walk: &mut Walk<'_>,
+    ) -> Answer {
+        let item = view.find(param.items, value);
+        let limit = item.map_or(param.count, |(_number, limit)| {
+            u32::try_from(limit).unwrap_or(u32::MAX)
+        });
+        let key = self.ledger.value_key(param.sets, value);
+        let Some(step) = value_step(asked, param, limit) else {
+            return self.begin_value(asked, key, limit, walk);
+        };
+        let count = walk.request().count;
+        let state = item.and_then(|(number, _limit)| self.item(asked, number));
+        let verdict = match (state, key) {
+            (Some(word), _) => word.step(|seen| {
+                let held = (seen & SEEN != 0).then_some(seen & !SEEN);
+                let (verdict, next) = step.run(asked, held, count);
+                (verdict, next.map_or(seen, |next| next | SEEN))
+            }),
+            (None, Some(key)) => {
+                let left = |state: u64| step.left(asked, state);
+                self.ledger
+                    .step_value(key, left, |held| step.run(asked, held, count))
+            }
+            (None, None) => Some(Verdict::ADMIT),
+        };
+        answer(asked, verdict, limit)
+    }
+
+    /// The word of a value that an item names: it is never given to another.
+    fn item(&self, asked: &Asked<'_>, number: u32) -> Option<&'static crate::sync::Word> {
+        let line = asked
+            .rule
+            .state
+            .saturating_add(1)
+            .saturating_add(number / ITEMS_OF_LINE);
+        let place = usize::try_from(number % ITEMS_OF_LINE).ok()?;
+        self.ledger.state(line)?.item(place)
+    }
+
+    /// A limit on the calls of a value that run at once.
+    fn begin_value(
+        &self,
+        asked: &Asked<'_>,
+        key: Option<ValueKey>,
+        limit: u32,
+        walk: &mut Walk<'_>,
+    ) -> Answer {
+        let Some(key) = key else { return Answer::Go };
+        let refuse = Answer::Refuse(Refusal::value(asked, Reason::Concurrency, limit, None));
+        if asked.observes() {
+            let running = self.ledger.running(&self.board, key);
+            return if running < u64::from(limit) {
+                Answer::Go
+            } else {
+                refuse
+            };
+        }
+        let seat = (self.seat, self.generation);
+        if !self
+            .ledger
+            .begin_run(&self.board, seat, key, u64::from(limit))
+        {
+            return refuse;
+        }
+        if !remember(&mut walk.held.values, key) {
+            // No place to remember it: a value that is never given back would block itself for ever.
+            self.ledger.end_run(&self.board, seat, key);
+            return refuse;
+        }
+        Answer::Go
+    }
+
+    /// Ends the calls of values that a request counts for.
+    pub(super) fn end_values(&self, held: &Held) {
+        for key in held.values.iter().flatten() {
+            self.ledger
+                .end_run(&self.board, (self.seat, self.generation), *key);
+        }
+    }
+}
+
+/// The argument of a rule; a negative index counts from the end.
+fn argument<'a>(args: &[Arg<'a>], index: i32) -> Arg<'a> {
+    let place = usize::try_from(index).ok().or_else(|| {
+        let back = usize::try_from(index.unsigned_abs()).ok()?;
+        args.len().checked_sub(back)
+    });
+    place
+        .and_then(|place| args.get(place))
+        .copied()
+        .unwrap_or(Arg::None)
+}
+
+/// The step of a rule for a limit; `None` for calls that run at once.
+fn value_step(asked: &Asked<'_>, param: &ParamRule, limit: u32) -> Option<ValueStep> {
+    match param.limit {
+        ParamLimit::Bucket { burst, duration_s } => Some(ValueStep::Bucket(TokenBucket::new(
+            limit, burst, duration_s,
+        ))),
+        ParamLimit::Strict { duration_s } => {
+            let window_ns = u64::from(duration_s).saturating_mul(NS_PER_S);
+            let largest = limit.min(ValueLimit::LIMIT_MAX);
+            ValueLimit::new(largest, window_ns).map(ValueStep::Strict)
+        }
+        ParamLimit::Pace {
+            duration_s,
+            max_wait_ms,
+        } => Some(ValueStep::Pace(ValuePacing {
+            limit,
+            duration_s,
+            max_wait_ms: u64::from(max_wait_ms),
+            quirks: asked.rule.quirks,
+        })),
+        ParamLimit::Concurrency => None,
+    }
+}
+
+impl ValueStep {
+    /// One step; a rule that only observes takes nothing where it would have refused.
+    fn run(self, asked: &Asked<'_>, held: Option<u64>, count: u32) -> Stepped<Verdict> {
+        let now_ns = whole_ms(asked.now_ns);
+        match self {
+            Self::Bucket(bucket) => bucket.step(held, now_ns, count),
+            Self::Pace(pacing) => pacing.step(held, now_ns, count),
+            Self::Strict(strict) => {
+                let state = held.unwrap_or(0);
+                match strict.try_add(state, asked.now_ns, count) {
+                    Some(next) => (Verdict::ADMIT, Some(next)),
+                    None => {
+                        let retry_after_ns = strict.fits_after_ns(state, asked.now_ns, count);
+                        (Verdict::Refuse { retry_after_ns }, None)
+                    }
+                }
+            }
+        }
+    }
+
+    /// How much a state has left, in the step's own measure.
+    fn left(self, asked: &Asked<'_>, state: u64) -> u64 {
+        match self {
+            Self::Bucket(bucket) => u64::from(bucket.tokens(Some(state), whole_ms(asked.now_ns))),
+            // The later the last release, the less is left.
+            Self::Pace(_) => u64::MAX.saturating_sub(state),
+            // The longer one more must wait, the less is left.
+            Self::Strict(strict) => {
+                let wait_ns = strict.fits_after_ns(state, asked.now_ns, 1);
+                u64::MAX.saturating_sub(wait_ns.unwrap_or(u64::MAX))
+            }
+        }
+    }
+}
+
+fn answer(asked: &Asked<'_>, verdict: Option<Verdict>, limit: u32) -> Answer {
+    match verdict {
+        Some(Verdict::Admit { wait_ns: 0 }) => Answer::Go,
+        Some(Verdict::Admit { wait_ns }) => Answer::Wait(wait_ns),
+        Some(Verdict::Refuse { retry_after_ns }) => {
+            Answer::Refuse(Refusal::value(asked, Reason::Qps, limit, retry_after_ns))
+        }
+        None => Answer::Refuse(Refusal::value(asked, Reason::Qps, limit, None)),
+    }
+}
+
+impl Refusal {
+    /// A hot-parameter rule refused a value.
+    #[cold]
+    fn value(asked: &Asked<'_>, reason: Reason, limit: u32, retry_after_ns: Option<u64>) -> Self {
+        let wait_ns = retry_after_ns.unwrap_or(LONG_WAIT_NS);
+        Self {
+            kind: RefusalKind::Param,
+            ..Self::flow(reason, asked.rule.number, limit, limit, wait_ns)
+        }
+    }
+}

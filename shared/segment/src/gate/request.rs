@@ -1,0 +1,125 @@
+//! What is asked for, and what an admitted request carries until it is given back.
+
+use tidegate_abi::decision::{Class, Direction};
+
+use crate::board::Slot;
+use crate::ledger::ValueKey;
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request<'a> {
+    /// How many requests at once; they count as one in flight.
+    pub count: u32,
+    /// Which way the work goes.
+    pub direction: Direction,
+    /// How important it is.
+    pub class: Class,
+    /// May borrow from the next half second where a QPS rule is full.
+    pub prioritized: bool,
+    /// Who calls.
+    pub origin: Name,
+    /// In which context.
+    pub context: Name,
+    /// Arguments that hot-parameter rules look at.
+    pub args: &'a [Arg<'a>],
+}
+
+/// An origin or context: its hash, and the node of the resource with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Name {
+    /// [`tidegate_abi::board::name_hash`] of the name; 0 = empty.
+    pub hash: u64,
+    /// The node, where rules need one and it was resolved; the resource's own node serves otherwise.
+    pub node: Option<Slot>,
+}
+
+/// An argument, by the hash of its type and value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arg<'a> {
+    /// Nothing: passes.
+    None,
+    /// One value.
+    One(u64),
+    /// Each of these in turn.
+    Many(&'a [u64]),
+}
+
+impl Default for Request<'_> {
+    /// One inbound request of normal importance.
+    fn default() -> Self {
+        Self {
+            count: 1,
+            direction: Direction::In,
+            class: Class::Normal,
+            prioritized: false,
+            origin: Name::default(),
+            context: Name::default(),
+            args: &[],
+        }
+    }
+}
+
+impl Request<'_> {
+    /// Whether nothing but a plain record can matter for it.
+    #[inline]
+    pub(super) const fn is_plain(&self) -> bool {
+        self.origin.node.is_none() && self.context.node.is_none()
+    }
+}
+
+/// Most breakers of one resource.
+pub const BREAKERS: usize = 4;
+/// Most values with a concurrency limit that one request holds.
+pub const VALUES: usize = 2;
+
+/// An admitted request. It is given back with [`super::Gate::exit`], on any thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use = "an admitted request stays in flight until it is given back with `Gate::exit`"]
+pub struct Pass {
+    /// The resource.
+    pub slot: Slot,
+    /// When it came, monotonic ns.
+    pub entered_ns: u64,
+    /// How long it was told to wait, ns.
+    pub waited_ns: u64,
+    /// Which way it goes.
+    pub direction: Direction,
+    /// How many requests it stands for.
+    pub count: u32,
+    pub(super) held: Held,
+}
+
+/// What else a request holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Held {
+    /// Node of the resource with its origin.
+    pub(super) origin: Option<Slot>,
+    /// Node of the resource in its context.
+    pub(super) context: Option<Slot>,
+    /// Breakers it passed.
+    pub(super) breakers: [Option<Passed>; BREAKERS],
+    /// Values it counts for.
+    pub(super) values: [Option<ValueKey>; VALUES],
+}
+
+/// A breaker that a request passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Passed {
+    /// Line of the breaker's state.
+    pub(super) state: u32,
+    /// Generation in which it was passed.
+    pub(super) generation: u16,
+    /// Whether as the probe.
+    pub(super) probe: bool,
+}
+
+/// Puts a value into the first free place; `false` if there is none.
+pub(super) fn remember<T>(places: &mut [Option<T>], value: T) -> bool {
+    match places.iter_mut().find(|place| place.is_none()) {
+        Some(place) => {
+            *place = Some(value);
+            true
+        }
+        None => false,
+    }
+}

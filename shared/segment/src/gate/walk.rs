@@ -1,0 +1,466 @@
+//! The walk through a resource's rules: look at each in order, then commit what they count.
+
+use tidegate_abi::board::Needs;
+use tidegate_abi::decision::{Direction, Mode, Outcome};
+use tidegate_limits::number::whole_ms;
+
+use super::request::{Held, remember};
+use super::{Ask, Gate, Pass, Place, Refusal, Request, Step, Verdict};
+use crate::board::{Record, Rule, RuleKind, Slot, View};
+use crate::clock::Clock;
+use crate::lane::Lane;
+use crate::ledger::{Admission, Cell};
+
+/// A decision that waits.
+#[derive(Debug, Clone, Copy)]
+pub struct Waiting<'a> {
+    until_ns: u64,
+    walk: Walk<'a>,
+}
+
+impl<'a> Waiting<'a> {
+    /// When to go on, monotonic ns.
+    pub const fn until_ns(&self) -> u64 {
+        self.until_ns
+    }
+    pub(super) const fn walk(&self) -> Walk<'a> {
+        self.walk
+    }
+}
+
+/// Nodes that one request counts on: the resource, and that with its origin, and that in its context.
+pub(super) const NODES: usize = 3;
+
+/// What the rules hold one node to.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    passes: u32,
+    passes_rule: u32,
+    inflight: u32,
+    inflight_rule: u32,
+}
+
+impl Limits {
+    const NONE: Self = Self {
+        passes: u32::MAX,
+        passes_rule: Refusal::NO_RULE,
+        inflight: u32::MAX,
+        inflight_rule: Refusal::NO_RULE,
+    };
+}
+
+/// Where a walk is, and what it has on the way.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Walk<'a> {
+    slot: Slot,
+    request: Request<'a>,
+    entered_ns: u64,
+    generation: u64,
+    next: u32,
+    /// Next element of a list argument of the present rule.
+    pub(super) element: usize,
+    scopes_passed: bool,
+    waited_ns: u64,
+    /// The node whose pass was borrowed from its next bucket.
+    borrowed: Option<Slot>,
+    limits: [Limits; NODES],
+    pub(super) held: Held,
+}
+
+/// What a rule answers.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Answer {
+    /// On to the next rule.
+    Go,
+    /// On to the next rule after a wait, ns.
+    Wait(u64),
+    /// On with the same rule after a wait, ns.
+    WaitHere(u64),
+    /// The pass was borrowed on that node; on after a wait, ns.
+    Borrowed(Slot, u64),
+    /// No.
+    Refuse(Refusal),
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn begin<C>(ask: &Ask<'a, C>, generation: u64) -> Self {
+        let request = ask.request;
+        Self {
+            slot: ask.slot,
+            request,
+            entered_ns: ask.now_ns,
+            generation,
+            next: 0,
+            element: 0,
+            scopes_passed: false,
+            waited_ns: 0,
+            borrowed: None,
+            limits: [Limits::NONE; NODES],
+            held: Held {
+                origin: request.origin.node,
+                context: request.context.node,
+                ..Held::default()
+            },
+        }
+    }
+
+    pub(super) const fn slot(&self) -> Slot {
+        self.slot
+    }
+    pub(super) const fn request(&self) -> Request<'a> {
+        self.request
+    }
+
+    /// The nodes, in the order of the limits.
+    pub(super) const fn nodes(&self) -> [Option<Slot>; NODES] {
+        [Some(self.slot), self.held.origin, self.held.context]
+    }
+
+    /// Holds a node to a number of passes in its window when the walk commits.
+    pub(super) fn limit_passes(&mut self, node: Slot, limit: u32, rule: u32) {
+        if let Some(limits) = self.limits_of(node)
+            && limit < limits.passes
+        {
+            limits.passes = limit;
+            limits.passes_rule = rule;
+        }
+    }
+
+    /// Holds a node to a number of requests in flight when the walk commits.
+    pub(super) fn limit_inflight(&mut self, node: Slot, limit: u32, rule: u32) {
+        if let Some(limits) = self.limits_of(node)
+            && limit < limits.inflight
+        {
+            limits.inflight = limit;
+            limits.inflight_rule = rule;
+        }
+    }
+
+    const fn without_limits(&self) -> Self {
+        Self {
+            limits: [Limits::NONE; NODES],
+            ..*self
+        }
+    }
+
+    /// A borrowed pass is counted on its node already. In Sentinel it also skips the flow rules and
+    /// breakers that follow.
+    fn borrow(&mut self, node: Slot, rule: &Rule, rules: u32) {
+        self.borrowed = Some(node);
+        if rule.quirks.wanted() {
+            self.next = rules;
+        }
+    }
+
+    fn limits_of(&mut self, node: Slot) -> Option<&mut Limits> {
+        let nodes = self.nodes();
+        let place = nodes.iter().position(|held| *held == Some(node))?;
+        self.limits.get_mut(place)
+    }
+}
+
+impl Gate {
+    /// Goes on with a walk.
+    pub(super) fn walk<'a, C: Clock>(&self, ask: &Ask<'a, C>, walk: Walk<'a>) -> Step<'a> {
+        let mut walk = walk;
+        let view = self.board.view();
+        let Some(record) = view.record(ask.slot.index) else {
+            return Step::Done(self.contended(ask));
+        };
+        match self.look(ask, &view, &record, &mut walk) {
+            Answer::Go => Step::Done(self.finish(ask, &view, &walk)),
+            Answer::Refuse(refusal) => Step::Done(self.refuse_walk(ask, &view, &walk, refusal)),
+            Answer::Wait(wait_ns) | Answer::WaitHere(wait_ns) | Answer::Borrowed(_, wait_ns) => {
+                walk.waited_ns = walk.waited_ns.saturating_add(wait_ns);
+                let until_ns = ask.now_ns.saturating_add(wait_ns);
+                Step::Wait(Waiting { until_ns, walk })
+            }
+        }
+    }
+
+    /// Looks at the rules from where the walk is. After a wait in which the rules changed, the rest
+    /// of the old ones is not looked at; what the walk counts is still held to what they said.
+    fn look<C: Clock>(
+        &self,
+        ask: &Ask<'_, C>,
+        view: &View,
+        record: &Record,
+        walk: &mut Walk<'_>,
+    ) -> Answer {
+        let same_set = view.generation() == walk.generation;
+        while same_set && walk.next < record.rules {
+            let Some(rule) = view.rule(record.rules_first.saturating_add(walk.next)) else {
+                break;
+            };
+            if !matches!(rule.kind, RuleKind::Authority { .. })
+                && let Err(refusal) = self.pass_scopes(ask, view, record, walk)
+            {
+                return Answer::Refuse(refusal);
+            }
+            let answer = self.look_at(ask, view, &rule, walk);
+            if !matches!(answer, Answer::WaitHere(_)) {
+                walk.next = walk.next.saturating_add(1);
+                walk.element = 0;
+            }
+            if let Answer::Borrowed(node, _) = answer {
+                walk.borrow(node, &rule, record.rules);
+            }
+            if !matches!(answer, Answer::Go) {
+                return answer;
+            }
+        }
+        match self.pass_scopes(ask, view, record, walk) {
+            Ok(()) => Answer::Go,
+            Err(refusal) => Answer::Refuse(refusal),
+        }
+    }
+
+    /// A rule in observe mode is asked, and neither refuses nor holds the request up.
+    fn look_at<C: Clock>(
+        &self,
+        ask: &Ask<'_, C>,
+        view: &View,
+        rule: &Rule,
+        walk: &mut Walk<'_>,
+    ) -> Answer {
+        let now_ns = if rule.quirks.wanted() {
+            whole_ms(ask.now_ns)
+        } else {
+            ask.now_ns
+        };
+        let asked = Asked {
+            rule,
+            now_ns,
+            raw_ns: ask.now_ns,
+        };
+        let answer = match rule.kind {
+            RuleKind::Authority { list, origins } => {
+                let origin = ask.request.origin.hash;
+                let on_list = view.contains(origins, origin);
+                if list.admits(origin == 0, on_list) {
+                    Answer::Go
+                } else {
+                    Answer::Refuse(Refusal::origin(rule.number))
+                }
+            }
+            RuleKind::Param(param) => self.look_at_param(&asked, view, &param, walk),
+            RuleKind::Flow(flow) => self.look_at_flow(ask.clock, &asked, view, &flow, walk),
+            RuleKind::Degrade { breaker, .. } => self.look_at_breaker(&asked, &breaker, walk),
+        };
+        match (rule.mode, answer) {
+            (Mode::Observe, Answer::Refuse(_)) => {
+                self.count_refused(rule, true);
+                Answer::Go
+            }
+            (Mode::Observe, _) => Answer::Go,
+            (_, Answer::Refuse(refusal)) => {
+                self.count_refused(rule, false);
+                Answer::Refuse(refusal.spread(ask.now_ns))
+            }
+            (_, answer) => answer,
+        }
+    }
+
+    fn count_refused(&self, rule: &Rule, observed: bool) {
+        if let Some(state) = self.ledger.state(rule.state) {
+            state.count_refused(observed);
+        }
+    }
+
+    /// The system step, once: scopes, then the system rules.
+    fn pass_scopes<C: Clock>(
+        &self,
+        ask: &Ask<'_, C>,
+        view: &View,
+        record: &Record,
+        walk: &mut Walk<'_>,
+    ) -> Result<(), Refusal> {
+        if walk.scopes_passed || !matches!(ask.request.direction, Direction::In) {
+            return Ok(());
+        }
+        walk.scopes_passed = true;
+        self.check_scopes(ask)?;
+        if record.needs.any(Needs::SYSTEM) {
+            self.check_system(ask, view)?;
+        }
+        Ok(())
+    }
+
+    /// Commits: places in flight first, then one exchange of each pass window.
+    fn finish<C: Clock>(&self, ask: &Ask<'_, C>, view: &View, walk: &Walk<'_>) -> Verdict {
+        match self.commit(ask, view, walk) {
+            Ok(place) => {
+                let pass = ask.admit(place);
+                Verdict::Admitted(Pass {
+                    entered_ns: walk.entered_ns,
+                    waited_ns: walk.waited_ns,
+                    held: walk.held,
+                    ..pass
+                })
+            }
+            Err(refusal) => {
+                let refusal = refusal.spread(ask.now_ns);
+                self.put_back(view, walk, ask.now_ns);
+                Verdict::Refused(ask.refuse(refusal))
+            }
+        }
+    }
+
+    fn commit<C: Clock>(
+        &self,
+        ask: &Ask<'_, C>,
+        view: &View,
+        walk: &Walk<'_>,
+    ) -> Result<Place, Refusal> {
+        // Sentinel looks before a wait and counts after it, whatever has passed meanwhile.
+        let looked = view
+            .record(walk.slot.index)
+            .is_some_and(|record| walk.waited_ns > 0 && record.needs.any(Needs::QUIRKS));
+        let walk = &if looked { walk.without_limits() } else { *walk };
+        let places = self.commit_places(ask, walk)?;
+        if let Err(refusal) = self.commit_passes(ask, view, walk) {
+            places.iter().flatten().for_each(Cell::give_back);
+            return Err(refusal);
+        }
+        // A node without a place of its own yet is counted in flight too.
+        for (slot, place) in walk.nodes().into_iter().zip(&places).skip(1) {
+            if let (Some(slot), None) = (slot, place)
+                && let Some(books) = self.books(ask.lane, slot)
+            {
+                books.mark();
+                books.cell.take();
+            }
+        }
+        self.count_inbound(ask, view, walk);
+        let [first, ..] = places;
+        Ok(if first.is_some() {
+            Place::Taken
+        } else {
+            Place::Open
+        })
+    }
+
+    fn commit_places<C>(
+        &self,
+        ask: &Ask<'_, C>,
+        walk: &Walk<'_>,
+    ) -> Result<[Option<Cell>; NODES], Refusal> {
+        let mut places = [None; NODES];
+        for ((slot, limits), place) in walk.nodes().into_iter().zip(walk.limits).zip(&mut places) {
+            let Some(slot) = slot else { continue };
+            if limits.inflight == u32::MAX {
+                continue;
+            }
+            *place = match self.take_place(slot, ask.request.count, limits.inflight) {
+                Ok(cell) => Some(cell),
+                Err(inflight) => {
+                    places.iter().flatten().for_each(Cell::give_back);
+                    let rule = limits.inflight_rule;
+                    return Err(Refusal::concurrency(rule, inflight, limits.inflight));
+                }
+            };
+        }
+        Ok(places)
+    }
+
+    fn commit_passes<C: Clock>(
+        &self,
+        ask: &Ask<'_, C>,
+        view: &View,
+        walk: &Walk<'_>,
+    ) -> Result<(), Refusal> {
+        let count = ask.request.count;
+        let mut counted: [Option<(Slot, u16)>; NODES] = [None; NODES];
+        for (slot, limits) in walk.nodes().into_iter().zip(walk.limits) {
+            let Some(slot) = slot.filter(|slot| walk.borrowed != Some(*slot)) else {
+                continue;
+            };
+            let Some(node) = self.ledger.node(slot.index) else {
+                continue;
+            };
+            let needs = view
+                .record(slot.index)
+                .map_or_else(Needs::default, |record| record.needs);
+            if limits.passes == u32::MAX && !needs.any(Needs::COUNTED | Needs::QPS) {
+                continue;
+            }
+            let limit = limits.passes.saturating_sub(node.arrived(ask.now_ns));
+            match node.admit(ask.clock, ask.now_ns, count, limit) {
+                Admission::Admitted(epoch) => {
+                    if needs.any(Needs::SECONDS) {
+                        node.count_second(ask.now_ns, count);
+                    }
+                    remember(&mut counted, (slot, epoch));
+                }
+                Admission::Full {
+                    passed,
+                    retry_after_ns,
+                } => {
+                    for (slot, epoch) in counted.into_iter().flatten() {
+                        if let Some(node) = self.ledger.node(slot.index) {
+                            node.take_back(ask.now_ns, count, epoch);
+                        }
+                    }
+                    let rule = limits.passes_rule;
+                    return Err(Refusal::qps(rule, passed, limits.passes, retry_after_ns));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn refuse_walk<C: Clock>(
+        &self,
+        ask: &Ask<'_, C>,
+        view: &View,
+        walk: &Walk<'_>,
+        refusal: Refusal,
+    ) -> Verdict {
+        self.put_back(view, walk, ask.now_ns);
+        for slot in walk.nodes().into_iter().flatten().skip(1) {
+            if let Some(books) = self.books(ask.lane, slot) {
+                books.mark();
+                books.cell.refused(refusal.kind, ask.request.count);
+            }
+        }
+        Verdict::Refused(ask.refuse(refusal))
+    }
+
+    /// Gives back what a request that is refused after all held on its way: probes and values.
+    fn put_back(&self, view: &View, walk: &Walk<'_>, now_ns: u64) {
+        self.put_probes_back(view, walk.slot, &walk.held, now_ns);
+        self.end_values(&walk.held);
+    }
+
+    /// Ends what a request held besides its cell.
+    pub(super) fn exit_held(&self, lane: Lane, pass: &Pass, outcome: Outcome, now_ns: u64) {
+        let view = self.board.view();
+        let rt_ns = now_ns.saturating_sub(pass.entered_ns);
+        for slot in [pass.held.origin, pass.held.context].into_iter().flatten() {
+            if let Some(books) = self.books(lane, slot) {
+                books.mark();
+                books.cell.ended(outcome, pass.count, rt_ns);
+            }
+        }
+        self.count_ended(&view, pass, outcome, now_ns);
+        self.complete_breakers(&view, pass, outcome, now_ns);
+        self.end_values(&pass.held);
+    }
+}
+
+/// A rule, and the time by which it is asked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked<'r> {
+    pub(super) rule: &'r Rule,
+    /// Time, ns; in whole ms for a rule with quirks.
+    pub(super) now_ns: u64,
+    /// Time, ns.
+    pub(super) raw_ns: u64,
+}
+
+impl Asked<'_> {
+    /// Whether the rule only observes: it then reserves nothing.
+    pub(super) const fn observes(&self) -> bool {
+        matches!(self.rule.mode, Mode::Observe)
+    }
+}
