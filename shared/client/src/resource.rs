@@ -47,7 +47,7 @@ impl Resource {
     }
 
     #[inline]
-    fn decide(&self, request: Request) -> Result<Permit, Refused> {
+    fn decide(&self, request: Request<'_>) -> Result<Permit, Refused> {
         match self.inner.session().enter(&self.entry, request) {
             Some(verdict) => verdict,
             None => self.decide_late(request),
@@ -56,7 +56,7 @@ impl Resource {
 
     /// Tries once more after the client has caught up, and else admits.
     #[cold]
-    fn decide_late(&self, request: Request) -> Result<Permit, Refused> {
+    fn decide_late(&self, request: Request<'_>) -> Result<Permit, Refused> {
         self.inner.catch_up(&self.entry);
         let session = self.inner.session();
         session.enter(&self.entry, request).unwrap_or_else(|| {
@@ -71,7 +71,7 @@ impl Resource {
 #[must_use = "nothing is asked before `enter`"]
 pub struct Ask<'r> {
     resource: &'r Resource,
-    request: Request,
+    request: Request<'r>,
 }
 
 impl Ask<'_> {

@@ -1,8 +1,11 @@
 //! A session: one seat on one pair of pages, or the time before there is one.
 
+use std::time::Duration;
+
+use rustix::thread::{Timespec, nanosleep};
 use tidegate_abi::decision::Outcome;
 use tidegate_segment::clock::{self, Clock};
-use tidegate_segment::gate::{Gate, Pass, Request, Verdict};
+use tidegate_segment::gate::{Gate, Pass, Request, Step, Verdict, Waiting};
 use tidegate_segment::lane;
 use tidegate_segment::os::fork::Token;
 
@@ -41,7 +44,35 @@ impl Clock for Seated {
     }
 }
 
+impl Seated {
+    /// Sleeps as long as the rules ask for, and gives what they say in the end.
+    #[cold]
+    fn wait(&self, waiting: &Waiting<'_>) -> Verdict {
+        let mut waiting = *waiting;
+        loop {
+            while let left_ns @ 1.. = waiting.until_ns().saturating_sub(self.now_ns()) {
+                pause(Duration::from_nanos(left_ns));
+            }
+            match self.gate.resume(self, lane::current(), &waiting) {
+                Step::Done(verdict) => return verdict,
+                Step::Wait(again) => waiting = again,
+            }
+        }
+    }
+}
+
+/// Sleeps; may end early.
+fn pause(time: Duration) {
+    let time = Timespec::try_from(time).unwrap_or_default();
+    // A signal ends it early, which the caller sees on its clock.
+    let _rest = nanosleep(&time);
+}
+
 impl Session {
+    #[expect(
+        clippy::large_types_passed_by_value,
+        reason = "moved in once for a connection"
+    )]
     pub(crate) fn new(number: SessionNumber, life: &'static Life, seated: Option<Seated>) -> Self {
         Self {
             token: life.token(),
@@ -76,14 +107,18 @@ impl Session {
     pub(crate) fn enter(
         &'static self,
         entry: &Entry,
-        request: Request,
+        request: Request<'_>,
     ) -> Option<Result<Permit, Refused>> {
         if self.forked() {
             return None;
         }
         let seated = self.seated.as_ref()?;
         let slot = entry.slot(self.number)?;
-        match seated.gate.enter(seated, lane::current(), slot, request) {
+        let verdict = match seated.gate.enter(seated, lane::current(), slot, request) {
+            Step::Done(verdict) => verdict,
+            Step::Wait(waiting) => seated.wait(&waiting),
+        };
+        match verdict {
             Verdict::Admitted(pass) => Some(Ok(Permit::held(self, pass))),
             Verdict::Refused(refusal) => Some(Err(refusal.into())),
             Verdict::Stale => None,

@@ -81,9 +81,9 @@ impl TestAgent {
     /// Serves `gate.sock` in a directory, with these resources and rules.
     pub(crate) fn start(dir: &Path, manners: Manners, rules: &[(&str, Record)]) -> Self {
         let mut state = State::new(manners);
-        state.writers.rules.add("overflow", &qps(1)).unwrap();
+        state.writers.rules.add("overflow", &qps(1), &[]).unwrap();
         for (name, record) in rules {
-            state.writers.rules.add(name, record).unwrap();
+            state.writers.rules.add(name, record, &[]).unwrap();
         }
         let path = dir.join("gate.sock");
         if path.exists() {

@@ -243,7 +243,7 @@ fn a_client_in_another_time_namespace_lives_in_the_agents_time() {
     let slot = state.find("a").unwrap();
     let agents_now_ns = tidegate_segment::clock::monotonic_ns() + hour_ns;
     let node = state.ledger.node(slot.index).unwrap();
-    assert_eq!(node.passed_in_window(agents_now_ns), 5);
+    assert_eq!(node.window(agents_now_ns).sum(), 5);
     assert_eq!(
         state.ledger.seat_faults(1).0,
         0,

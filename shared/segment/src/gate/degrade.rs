@@ -43,7 +43,7 @@ impl Gate {
         if !remember(&mut walk.held.breakers, passed) && probe {
             // No place to remember the probe: it must not be left half-open. The configuration
             // keeps a resource below that number of breakers.
-            put_back(&state, breaker, passed, asked.now_ns);
+            put_back(state, breaker, passed, asked.now_ns);
         }
         Answer::Go
     }
@@ -106,7 +106,7 @@ impl Gate {
         &self,
         view: &View,
         slot: Slot,
-        mut tell: impl FnMut(&Rule, &Breaker, NonZeroU64, &State),
+        mut tell: impl FnMut(&Rule, &Breaker, NonZeroU64, State),
     ) {
         let Some(record) = view.record(slot.index) else {
             return;
@@ -122,7 +122,7 @@ impl Gate {
             } = rule.kind
                 && let Some(state) = self.ledger.state(rule.state)
             {
-                tell(&rule, &breaker, interval_ns, &state);
+                tell(&rule, &breaker, interval_ns, state);
             }
         }
     }
@@ -136,7 +136,7 @@ fn passed_of(held: &Held, state: u32) -> Option<Passed> {
         .copied()
 }
 
-fn put_back(state: &State, breaker: &Breaker, passed: Passed, now_ns: u64) {
+fn put_back(state: State, breaker: &Breaker, passed: Passed, now_ns: u64) {
     let _turn: Option<()> = state
         .word()
         .step(|word| ((), breaker.put_back(word, passed.generation, now_ns)));
@@ -144,7 +144,7 @@ fn put_back(state: &State, breaker: &Breaker, passed: Passed, now_ns: u64) {
 
 /// Adds a completion to the tally, then lets it decide.
 fn complete(
-    state: &State,
+    state: State,
     breaker: &Breaker,
     interval_ns: NonZeroU64,
     call: Completion,

@@ -169,7 +169,7 @@ impl Gate {
         if record.needs.0 & !PLAIN == 0 && request.is_plain() {
             return Step::Done(self.enter_plain(&ask, &record));
         }
-        self.walk(&ask, Walk::begin(&ask, self.board.rules_generation()))
+        self.walk(&ask, &Walk::begin(&ask, self.board.rules_generation()))
     }
 
     /// The short way: no rule of the table is concerned.
@@ -212,7 +212,7 @@ impl Gate {
             request,
             books,
         };
-        self.walk(&ask, walk)
+        self.walk(&ask, &walk)
     }
 
     /// Gives an admitted request back. Nothing happens if the seat was taken away meanwhile: its

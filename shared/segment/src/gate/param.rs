@@ -10,7 +10,7 @@ use tidegate_limits::verdict::Verdict;
 use super::request::{Arg, Held, remember};
 use super::walk::{Answer, Asked, Walk};
 use super::{Gate, Refusal};
-use crate::board::{ParamLimit, ParamRule, View};
+use crate::board::{ParamLimit, ParamRule};
 use crate::ledger::{Stepped, ValueKey};
 
 const NS_PER_S: u64 = 1_000_000_000;
@@ -38,22 +38,24 @@ impl Gate {
     pub(super) fn look_at_param(
         &self,
         asked: &Asked<'_>,
-        view: &View,
         param: &ParamRule,
         walk: &mut Walk<'_>,
     ) -> Answer {
         match argument(walk.request().args, param.index) {
             Arg::None => Answer::Go,
-            Arg::One(value) => self.look_at_value(asked, view, param, value, walk),
+            Arg::One(value) => self.look_at_value(asked, param, value, walk),
             Arg::Many(values) => {
                 while let Some(value) = values.get(walk.element) {
                     walk.element = walk.element.saturating_add(1);
-                    match self.look_at_value(asked, view, param, *value, walk) {
+                    match self.look_at_value(asked, param, *value, walk) {
                         Answer::Go => {}
                         Answer::Wait(wait_ns) if walk.element < values.len() => {
                             return Answer::WaitHere(wait_ns);
                         }
-                        answer => return answer,
+                        last @ (Answer::Wait(_)
+                        | Answer::WaitHere(_)
+                        | Answer::Borrowed(..)
+                        | Answer::Refuse(_)) => return last,
                     }
                 }
                 Answer::Go
@@ -64,12 +66,11 @@ impl Gate {
     fn look_at_value(
         &self,
         asked: &Asked<'_>,
-        view: &View,
         param: &ParamRule,
         value: u64,
         walk: &mut Walk<'_>,
     ) -> Answer {
-        let item = view.find(param.items, value);
+        let item = asked.view.find(param.items, value);
         let limit = item.map_or(param.count, |(_number, limit)| {
             u32::try_from(limit).unwrap_or(u32::MAX)
         });
@@ -193,13 +194,11 @@ impl ValueStep {
             Self::Pace(pacing) => pacing.step(held, now_ns, count),
             Self::Strict(strict) => {
                 let state = held.unwrap_or(0);
-                match strict.try_add(state, asked.now_ns, count) {
-                    Some(next) => (Verdict::ADMIT, Some(next)),
-                    None => {
-                        let retry_after_ns = strict.fits_after_ns(state, asked.now_ns, count);
-                        (Verdict::Refuse { retry_after_ns }, None)
-                    }
+                if let Some(next) = strict.try_add(state, asked.now_ns, count) {
+                    return (Verdict::ADMIT, Some(next));
                 }
+                let retry_after_ns = strict.fits_after_ns(state, asked.now_ns, count);
+                (Verdict::Refuse { retry_after_ns }, None)
             }
         }
     }

@@ -10,7 +10,6 @@ use tidegate_limits::window::{BucketLength, Window};
 use super::walk::{Answer, Asked, Walk};
 use super::{Gate, Refusal};
 use crate::board::{FlowLimit, FlowRule, OriginTest, Slot, Subject, View, WarmUpNumbers};
-use crate::clock::Clock;
 use crate::ledger::{Admission, Node, State};
 use crate::sync::Word;
 
@@ -20,15 +19,13 @@ const LONG_WAIT_NS: u64 = 1_000_000_000;
 impl Gate {
     /// Asks a flow rule. A limit on the node's own window or places is only looked at here; the walk
     /// commits it. Pacing takes its turn at once and keeps it.
-    pub(super) fn look_at_flow<C: Clock>(
+    pub(super) fn look_at_flow(
         &self,
-        clock: &C,
         asked: &Asked<'_>,
-        view: &View,
         flow: &FlowRule,
         walk: &mut Walk<'_>,
     ) -> Answer {
-        let Some((slot, own)) = subject(view, flow, walk) else {
+        let Some((slot, own)) = subject(&asked.view, flow, walk) else {
             return Answer::Go;
         };
         let (Some(node), Some(state)) = (
@@ -47,7 +44,7 @@ impl Gate {
             FlowLimit::Concurrency(limit) => self.look_at_places(asked, &target, limit, walk),
             FlowLimit::Qps(limit) => look_at_window(asked, &target, limit, walk),
             FlowLimit::Window { limit, window_ns } => {
-                count_in_window(clock, asked, &target, (limit, window_ns), walk)
+                count_in_window(asked, &target, (limit, window_ns), walk)
             }
             FlowLimit::Strict { limit, window_ns } => {
                 count_strictly(asked, &target, (limit, window_ns), walk)
@@ -160,8 +157,7 @@ fn look_at_window(asked: &Asked<'_>, target: &Target, limit: u32, walk: &mut Wal
 
 /// A limit on a window of the rule's own, of another length than a second. It counts at once: nobody
 /// else looks at it.
-fn count_in_window<C: Clock>(
-    _clock: &C,
+fn count_in_window(
     asked: &Asked<'_>,
     target: &Target,
     (limit, window_ns): (u32, u64),
@@ -174,17 +170,16 @@ fn count_in_window<C: Clock>(
     let observes = asked.observes();
     let full = target.state.word().step(|word| {
         let window = Window::at(word, bucket.epoch(now_ns));
-        match window.try_add(count, limit) {
-            Some(next) => (None, next.word()),
-            None => {
-                let next = if observes {
-                    window.add(count).word()
-                } else {
-                    word
-                };
-                (Some(window), next)
-            }
+        if let Some(next) = window.try_add(count, limit) {
+            return (None, next.word());
         }
+        // A rule that only observes counts what others let through.
+        let next = if observes {
+            window.add(count).word()
+        } else {
+            word
+        };
+        (Some(window), next)
     });
     match full.flatten() {
         None => Answer::Go,

@@ -44,7 +44,7 @@ impl Gate {
     /// Counts an admitted inbound request on the inbound node. The QPS mark was looked at before; it
     /// is counted here whatever stands there now, as the other marks are.
     pub(super) fn count_inbound<C: Clock>(&self, ask: &Ask<'_, C>, view: &View, walk: &Walk<'_>) {
-        if !self.has_system(view, walk.slot(), ask.request.direction) {
+        if !has_system(view, walk.slot(), ask.request.direction) {
             return;
         }
         if let Some(node) = self.inbound() {
@@ -54,7 +54,7 @@ impl Gate {
 
     /// Counts an inbound request that ended on the inbound node.
     pub(super) fn count_ended(&self, view: &View, pass: &Pass, outcome: Outcome, now_ns: u64) {
-        if matches!(outcome, Outcome::Ignore) || !self.has_system(view, pass.slot, pass.direction) {
+        if matches!(outcome, Outcome::Ignore) || !has_system(view, pass.slot, pass.direction) {
             return;
         }
         if let (Some(system), Some(node)) = (view.system(), self.inbound()) {
@@ -64,15 +64,16 @@ impl Gate {
         }
     }
 
-    fn has_system(&self, view: &View, slot: Slot, direction: Direction) -> bool {
-        let record = view.record(slot.index);
-        matches!(direction, Direction::In)
-            && record.is_some_and(|record| record.needs.any(Needs::SYSTEM))
-    }
-
     fn inbound(&self) -> Option<Node> {
         self.ledger.node(Slot::INBOUND.index)
     }
+}
+
+/// Whether system rules look at a request.
+fn has_system(view: &View, slot: Slot, direction: Direction) -> bool {
+    let record = view.record(slot.index);
+    matches!(direction, Direction::In)
+        && record.is_some_and(|record| record.needs.any(Needs::SYSTEM))
 }
 
 /// Sentinel's clock has whole milliseconds.

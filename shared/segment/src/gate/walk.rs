@@ -161,8 +161,8 @@ impl<'a> Walk<'a> {
 
 impl Gate {
     /// Goes on with a walk.
-    pub(super) fn walk<'a, C: Clock>(&self, ask: &Ask<'a, C>, walk: Walk<'a>) -> Step<'a> {
-        let mut walk = walk;
+    pub(super) fn walk<'a, C: Clock>(&self, ask: &Ask<'a, C>, walk: &Walk<'a>) -> Step<'a> {
+        let mut walk = *walk;
         let view = self.board.view();
         let Some(record) = view.record(ask.slot.index) else {
             return Step::Done(self.contended(ask));
@@ -230,6 +230,7 @@ impl Gate {
         };
         let asked = Asked {
             rule,
+            view: *view,
             now_ns,
             raw_ns: ask.now_ns,
         };
@@ -243,8 +244,8 @@ impl Gate {
                     Answer::Refuse(Refusal::origin(rule.number))
                 }
             }
-            RuleKind::Param(param) => self.look_at_param(&asked, view, &param, walk),
-            RuleKind::Flow(flow) => self.look_at_flow(ask.clock, &asked, view, &flow, walk),
+            RuleKind::Param(param) => self.look_at_param(&asked, &param, walk),
+            RuleKind::Flow(flow) => self.look_at_flow(&asked, &flow, walk),
             RuleKind::Degrade { breaker, .. } => self.look_at_breaker(&asked, &breaker, walk),
         };
         match (rule.mode, answer) {
@@ -452,6 +453,8 @@ impl Gate {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asked<'r> {
     pub(super) rule: &'r Rule,
+    /// The set it is of.
+    pub(super) view: View,
     /// Time, ns; in whole ms for a rule with quirks.
     pub(super) now_ns: u64,
     /// Time, ns.

@@ -129,7 +129,7 @@ impl Node {
         self.borrowed(now_ns).arrived()
     }
 
-    fn borrowed(&self, now_ns: u64) -> Borrowed {
+    fn borrowed(self, now_ns: u64) -> Borrowed {
         let epoch = BUCKET.epoch(now_ns);
         let word = &self.line[field::BORROWED];
         if word.load(Ordering::Relaxed) == 0 {
@@ -195,7 +195,7 @@ impl Node {
         Window::at(seen, BUCKET.epoch(now_ns))
     }
 
-    fn pair(&self, fields: [usize; 2]) -> [u64; 2] {
+    fn pair(self, fields: [usize; 2]) -> [u64; 2] {
         fields.map(|field| crate::sync::peek(self.line, field))
     }
 

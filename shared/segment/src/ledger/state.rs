@@ -56,12 +56,12 @@ impl State {
 
     /// Counts a request that the rule refused, or would have refused if it did not only observe.
     pub fn count_refused(&self, observed: bool) {
-        let field = if observed {
-            field::OBSERVED
+        let word = if observed {
+            &self.line[field::OBSERVED]
         } else {
-            field::REFUSED
+            &self.line[field::REFUSED]
         };
-        self.line[field].count(1);
+        word.count(1);
     }
 
     /// Requests that the rule refused, and that it would have refused, free-running.

@@ -101,7 +101,7 @@ impl Ledger {
 
     /// Adds to the calls of a value in the seat's own word; the sum is modulo 2^14.
     fn change_run(&self, board: &Board, seat: (u32, u32), key: ValueKey, change: u64) -> bool {
-        let Some(set) = self.set(key) else {
+        let Some(words) = self.set(key) else {
             return false;
         };
         let mine = Run {
@@ -111,12 +111,12 @@ impl Ledger {
             running: 0,
         };
         for _try in 0..value::WORDS.saturating_mul(4) {
-            let own = set.iter().find(|word| {
+            let own = words.iter().find(|word| {
                 let run = Run::unpack(word.load(Ordering::Relaxed));
                 run.is_of(mine) && (change == 1 || run.running > 0)
             });
             let free = || {
-                set.iter().find(|word| {
+                words.iter().find(|word| {
                     let run = Run::unpack(word.load(Ordering::Relaxed));
                     run.running == 0 || !run.lives(board)
                 })

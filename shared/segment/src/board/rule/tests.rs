@@ -1,12 +1,6 @@
 //! A rule reads back as it was written.
 
-use core::num::NonZeroU64;
-
-use tidegate_abi::decision::Mode;
 use tidegate_abi::rule::WORDS;
-use tidegate_limits::authority::List;
-use tidegate_limits::breaker::{Breaker, Trip};
-use tidegate_limits::quirks::Quirks;
 
 use super::*;
 
