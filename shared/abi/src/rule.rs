@@ -15,34 +15,55 @@ crate::list::listed! {
     LIMIT = 3;
     /// A run of pool words: start low half, length high half.
     SPAN = 4;
-    /// Who it is for, see [`origin`], low half; which node, see [`subject`], high half (flow).
-    WHO = 5;
-    /// Hash of the origin it is for (flow).
-    ORIGIN = 6;
-    /// Slot or context hash it refers to (flow).
-    REFERENCE = 7;
-    /// Longest wait, ns (flow).
-    MAX_WAIT_NS = 8;
-    /// Passes per second, a double (flow, pacing and warm-up).
-    COUNT = 9;
-    /// Warm-up period in s, low half; cold factor, high half (flow).
-    WARM_UP = 10;
-    /// Length of the window, ns (flow).
-    WINDOW_NS = 11;
-    /// Sets of the value table: start low half, number high half (hot parameter).
-    SETS = 12;
-    /// Duration in s, low half; burst or longest wait in ms, high half (hot parameter).
-    DURATION = 13;
-    /// Ratio or count, a double (degrade).
-    THRESHOLD = 8;
-    /// A call that took longer is slow, ns (degrade).
-    MAX_RT_NS = 9;
-    /// Time from open to the first probe, ns (degrade).
-    RECOVERY_NS = 10;
-    /// Time a probe may take, ns (degrade).
-    LEASE_NS = 11;
-    /// Interval of the statistics, ns (degrade).
-    INTERVAL_NS = 12;
+}
+
+/// Word numbers that flow rules have besides.
+pub mod flow {
+    crate::list::listed! {
+        FIELDS: usize;
+        /// Who it is for, see [`origin`], low half; which node, see [`subject`], high half.
+        WHO = 5;
+        /// Hash of the origin it is for.
+        ORIGIN = 6;
+        /// Slot or context hash it refers to.
+        REFERENCE = 7;
+        /// Longest wait, ns.
+        MAX_WAIT_NS = 8;
+        /// Passes per second, a double (pacing and warm-up).
+        COUNT = 9;
+        /// Warm-up period in s, low half; cold factor, high half.
+        WARM_UP = 10;
+        /// Length of the window, ns.
+        WINDOW_NS = 11;
+    }
+}
+
+/// Word numbers that hot-parameter rules have besides.
+pub mod param {
+    crate::list::listed! {
+        FIELDS: usize;
+        /// Sets of the value table: start low half, number high half.
+        SETS = 12;
+        /// Duration in s, low half; burst or longest wait in ms, high half.
+        DURATION = 13;
+    }
+}
+
+/// Word numbers that breakers have besides.
+pub mod degrade {
+    crate::list::listed! {
+        FIELDS: usize;
+        /// Ratio or count, a double.
+        THRESHOLD = 8;
+        /// A call that took longer is slow, ns.
+        MAX_RT_NS = 9;
+        /// Time from open to the first probe, ns.
+        RECOVERY_NS = 10;
+        /// Time a probe may take, ns.
+        LEASE_NS = 11;
+        /// Interval of the statistics, ns.
+        INTERVAL_NS = 12;
+    }
 }
 
 /// Flags of a rule.

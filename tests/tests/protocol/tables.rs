@@ -10,7 +10,7 @@ use tidegate_abi::geometry::{self, BoardMap, Geometry, LINE, LedgerMap, Region};
 use tidegate_abi::ledger;
 use tidegate_abi::list::Listed;
 use tidegate_abi::message::{self, FaultCode, FrameKind};
-use tidegate_abi::{NAME_MAX, VERSION};
+use tidegate_abi::{NAME_MAX, VERSION, rule};
 
 const WORD_BYTES: usize = size_of::<u64>();
 
@@ -26,6 +26,11 @@ pub(crate) fn blocks() -> Vec<(&'static str, String)> {
             regions(&ledger_regions(), example().ledger().words),
         ),
         ("needs bits", bits(Needs::BITS)),
+        ("rule flags", values(rule::flag::VALUES)),
+        ("rule behaviors", values(rule::behavior::VALUES)),
+        ("rule origins", values(rule::origin::VALUES)),
+        ("rule subjects", values(rule::subject::VALUES)),
+        ("rule trips", values(rule::trip::VALUES)),
     ];
     blocks.extend(words());
     blocks.extend(enums());
@@ -80,6 +85,8 @@ fn board_regions() -> Vec<(&'static str, Region)> {
         directory,
         names,
         records: [even, odd],
+        rules: [rules_even, rules_odd],
+        pool: [pool_even, pool_odd],
         words: _,
     } = example().board();
     vec![
@@ -90,6 +97,10 @@ fn board_regions() -> Vec<(&'static str, Region)> {
         ("names", names),
         ("records, even copy", even),
         ("records, odd copy", odd),
+        ("rules, even copy", rules_even),
+        ("rules, odd copy", rules_odd),
+        ("pool, even copy", pool_even),
+        ("pool, odd copy", pool_odd),
     ]
 }
 
@@ -99,6 +110,8 @@ fn ledger_regions() -> Vec<(&'static str, Region)> {
         scopes,
         seats,
         nodes,
+        states,
+        values,
         totals,
         cells,
         words: _,
@@ -108,6 +121,8 @@ fn ledger_regions() -> Vec<(&'static str, Region)> {
         ("scopes", scopes),
         ("seats", seats),
         ("nodes", nodes),
+        ("states", states),
+        ("values", values),
         ("totals", totals),
         ("cells", cells),
     ]
@@ -147,6 +162,11 @@ fn words() -> Vec<(&'static str, String)> {
             board::directory::WORDS,
         ),
         ("board record", board::record::FIELDS, board::record::WORDS),
+        ("board system", board::system::FIELDS, LINE),
+        ("rule", rule::FIELDS, rule::WORDS),
+        ("rule of flow", rule::flow::FIELDS, rule::WORDS),
+        ("rule of param", rule::param::FIELDS, rule::WORDS),
+        ("rule of degrade", rule::degrade::FIELDS, rule::WORDS),
         (
             "ledger header",
             ledger::header::FIELDS,
@@ -155,6 +175,7 @@ fn words() -> Vec<(&'static str, String)> {
         ("ledger scope", ledger::scope::FIELDS, ledger::scope::WORDS),
         ("ledger seat", ledger::seat::FIELDS, ledger::seat::WORDS),
         ("ledger node", ledger::node::FIELDS, ledger::node::WORDS),
+        ("ledger state", ledger::state::FIELDS, ledger::state::WORDS),
         ("ledger total", ledger::total::FIELDS, ledger::total::WORDS),
         ("ledger cell", ledger::cell::FIELDS, ledger::cell::WORDS),
     ]
@@ -205,6 +226,21 @@ fn bits(list: &[Listed]) -> String {
         );
         let (bit, meaning) = (value.trailing_zeros(), text(meaning));
         writeln!(table, "| {bit} | `{value:#x}` | `{name}` | {meaning} |").expect("a string grows");
+    }
+    table
+}
+
+/// Named numbers that are not bits.
+fn values(list: &[Listed]) -> String {
+    let mut table = "| number | name | meaning |\n|---:|---|---|\n".to_owned();
+    for Listed {
+        name,
+        value,
+        text: meaning,
+    } in list
+    {
+        let meaning = text(meaning);
+        writeln!(table, "| {value} | `{name}` | {meaning} |").expect("a string grows");
     }
     table
 }

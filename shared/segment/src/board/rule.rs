@@ -6,7 +6,8 @@ use core::num::NonZeroU64;
 use tidegate_abi::decision::{Mode, RefusalKind};
 use tidegate_abi::rule::{self as field, behavior, flag, origin, subject, trip};
 use tidegate_limits::authority::List;
-use tidegate_limits::breaker::{Breaker, Trip};
+use tidegate_limits::breaker::Breaker;
+use tidegate_limits::breaker::trip::Trip;
 use tidegate_limits::quirks::Quirks;
 
 use super::{halves, split};
@@ -232,7 +233,7 @@ impl Rule {
                 interval_ns,
             } => {
                 words.put_breaker(breaker);
-                words.put(field::INTERVAL_NS, interval_ns.get());
+                words.put(field::degrade::INTERVAL_NS, interval_ns.get());
             }
         }
         let head = u32::from_le_bytes([self.refusal_kind() as u8, self.mode as u8, flags, 0]);
@@ -301,7 +302,7 @@ impl Fields<'_> {
             RefusalKind::Flow => RuleKind::Flow(self.flow()?),
             RefusalKind::Degrade => RuleKind::Degrade {
                 breaker: self.breaker()?,
-                interval_ns: NonZeroU64::new(self.word(field::INTERVAL_NS))?,
+                interval_ns: NonZeroU64::new(self.word(field::degrade::INTERVAL_NS))?,
             },
             RefusalKind::System => return None,
         })
@@ -309,10 +310,10 @@ impl Fields<'_> {
 
     #[inline]
     fn breaker(self) -> Option<Breaker> {
-        let threshold = self.double(field::THRESHOLD);
+        let threshold = self.double(field::degrade::THRESHOLD);
         let trip = match self.high(field::BEHAVIOR) {
             trip::SLOW_RATIO => Trip::SlowRatio {
-                max_rt_ns: self.word(field::MAX_RT_NS),
+                max_rt_ns: self.word(field::degrade::MAX_RT_NS),
                 ratio: threshold,
             },
             trip::ERROR_RATIO => Trip::ErrorRatio(threshold),
@@ -322,21 +323,21 @@ impl Fields<'_> {
         Some(Breaker {
             trip,
             min_requests: self.low(field::BEHAVIOR),
-            recovery_ns: self.word(field::RECOVERY_NS),
-            lease_ns: self.word(field::LEASE_NS),
+            recovery_ns: self.word(field::degrade::RECOVERY_NS),
+            lease_ns: self.word(field::degrade::LEASE_NS),
             quirks: self.quirks(),
         })
     }
 
     fn flow(self) -> Option<FlowRule> {
-        let origin = match self.low(field::WHO) {
+        let origin = match self.low(field::flow::WHO) {
             origin::ANY => OriginTest::Any,
-            origin::IS => OriginTest::Is(self.word(field::ORIGIN)),
+            origin::IS => OriginTest::Is(self.word(field::flow::ORIGIN)),
             origin::OTHER => OriginTest::Other(Span::of(self.word(field::SPAN))),
             _ => return None,
         };
-        let reference = self.word(field::REFERENCE);
-        let subject = match self.high(field::WHO) {
+        let reference = self.word(field::flow::REFERENCE);
+        let subject = match self.high(field::flow::WHO) {
             subject::DIRECT => Subject::Direct,
             subject::RELATE => Subject::Relate(split(reference).0),
             subject::CHAIN => Subject::Chain(reference),
@@ -351,15 +352,15 @@ impl Fields<'_> {
 
     fn flow_limit(self) -> Option<FlowLimit> {
         let limit = self.low(field::LIMIT);
-        let window_ns = self.word(field::WINDOW_NS);
-        let max_wait_ns = self.word(field::MAX_WAIT_NS);
+        let window_ns = self.word(field::flow::WINDOW_NS);
+        let max_wait_ns = self.word(field::flow::MAX_WAIT_NS);
         Some(match self.low(field::BEHAVIOR) {
             behavior::CONCURRENCY => FlowLimit::Concurrency(limit),
             behavior::QPS => FlowLimit::Qps(limit),
             behavior::WINDOW => FlowLimit::Window { limit, window_ns },
             behavior::STRICT => FlowLimit::Strict { limit, window_ns },
             behavior::PACE => FlowLimit::Pace {
-                count: self.double(field::COUNT),
+                count: self.double(field::flow::COUNT),
                 max_wait_ns,
             },
             behavior::WARM_UP => FlowLimit::WarmUp(self.warm_up()),
@@ -373,15 +374,15 @@ impl Fields<'_> {
 
     fn warm_up(self) -> WarmUpNumbers {
         WarmUpNumbers {
-            count: self.double(field::COUNT),
-            period_s: self.low(field::WARM_UP),
-            cold_factor: self.high(field::WARM_UP),
+            count: self.double(field::flow::COUNT),
+            period_s: self.low(field::flow::WARM_UP),
+            cold_factor: self.high(field::flow::WARM_UP),
         }
     }
 
     fn param(self) -> Option<ParamRule> {
-        let duration_s = self.low(field::DURATION);
-        let extra = self.high(field::DURATION);
+        let duration_s = self.low(field::param::DURATION);
+        let extra = self.high(field::param::DURATION);
         let limit = match self.low(field::BEHAVIOR) {
             behavior::BUCKET => ParamLimit::Bucket {
                 burst: extra,
@@ -400,7 +401,7 @@ impl Fields<'_> {
             limit,
             count: self.low(field::LIMIT),
             items: Span::of(self.word(field::SPAN)),
-            sets: Span::of(self.word(field::SETS)),
+            sets: Span::of(self.word(field::param::SETS)),
         })
     }
 }
@@ -418,23 +419,23 @@ impl Words {
     fn put_breaker(&mut self, breaker: Breaker) {
         let (kind, threshold) = match breaker.trip {
             Trip::SlowRatio { max_rt_ns, ratio } => {
-                self.put(field::MAX_RT_NS, max_rt_ns);
+                self.put(field::degrade::MAX_RT_NS, max_rt_ns);
                 (trip::SLOW_RATIO, ratio)
             }
             Trip::ErrorRatio(ratio) => (trip::ERROR_RATIO, ratio),
             Trip::ErrorCount(count) => (trip::ERROR_COUNT, count),
         };
         self.put(field::BEHAVIOR, halves(breaker.min_requests, kind));
-        self.put(field::THRESHOLD, threshold.to_bits());
-        self.put(field::RECOVERY_NS, breaker.recovery_ns);
-        self.put(field::LEASE_NS, breaker.lease_ns);
+        self.put(field::degrade::THRESHOLD, threshold.to_bits());
+        self.put(field::degrade::RECOVERY_NS, breaker.recovery_ns);
+        self.put(field::degrade::LEASE_NS, breaker.lease_ns);
     }
 
     fn put_flow(&mut self, flow: FlowRule) {
         let who = match flow.origin {
             OriginTest::Any => origin::ANY,
             OriginTest::Is(hash) => {
-                self.put(field::ORIGIN, hash);
+                self.put(field::flow::ORIGIN, hash);
                 origin::IS
             }
             OriginTest::Other(named) => {
@@ -447,8 +448,8 @@ impl Words {
             Subject::Relate(slot) => (subject::RELATE, u64::from(slot)),
             Subject::Chain(context) => (subject::CHAIN, context),
         };
-        self.put(field::WHO, halves(who, whom));
-        self.put(field::REFERENCE, reference);
+        self.put(field::flow::WHO, halves(who, whom));
+        self.put(field::flow::REFERENCE, reference);
         let behavior = self.put_flow_limit(flow.limit);
         self.put(field::BEHAVIOR, u64::from(behavior));
     }
@@ -465,17 +466,17 @@ impl Words {
             }
             FlowLimit::Window { limit, window_ns } => {
                 self.put(field::LIMIT, u64::from(limit));
-                self.put(field::WINDOW_NS, window_ns);
+                self.put(field::flow::WINDOW_NS, window_ns);
                 behavior::WINDOW
             }
             FlowLimit::Strict { limit, window_ns } => {
                 self.put(field::LIMIT, u64::from(limit));
-                self.put(field::WINDOW_NS, window_ns);
+                self.put(field::flow::WINDOW_NS, window_ns);
                 behavior::STRICT
             }
             FlowLimit::Pace { count, max_wait_ns } => {
-                self.put(field::COUNT, count.to_bits());
-                self.put(field::MAX_WAIT_NS, max_wait_ns);
+                self.put(field::flow::COUNT, count.to_bits());
+                self.put(field::flow::MAX_WAIT_NS, max_wait_ns);
                 behavior::PACE
             }
             FlowLimit::WarmUp(warm_up) => {
@@ -487,16 +488,16 @@ impl Words {
                 max_wait_ns,
             } => {
                 self.put_warm_up(warm_up);
-                self.put(field::MAX_WAIT_NS, max_wait_ns);
+                self.put(field::flow::MAX_WAIT_NS, max_wait_ns);
                 behavior::WARM_UP_PACE
             }
         }
     }
 
     fn put_warm_up(&mut self, warm_up: WarmUpNumbers) {
-        self.put(field::COUNT, warm_up.count.to_bits());
+        self.put(field::flow::COUNT, warm_up.count.to_bits());
         self.put(
-            field::WARM_UP,
+            field::flow::WARM_UP,
             halves(warm_up.period_s, warm_up.cold_factor),
         );
     }
@@ -512,13 +513,13 @@ impl Words {
             ParamLimit::Concurrency => (behavior::CONCURRENCY, 0, 0),
         };
         self.put(field::BEHAVIOR, u64::from(behavior));
-        self.put(field::DURATION, halves(duration_s, extra));
+        self.put(field::param::DURATION, halves(duration_s, extra));
         self.put(
             field::LIMIT,
             halves(param.count, param.index.cast_unsigned()),
         );
         self.put(field::SPAN, param.items.word());
-        self.put(field::SETS, param.sets.word());
+        self.put(field::param::SETS, param.sets.word());
     }
 }
 

@@ -3,9 +3,9 @@
 use core::num::NonZeroU64;
 
 use tidegate_abi::decision::{Outcome, Reason, RefusalKind};
+use tidegate_limits::breaker::tally::Tally;
 use tidegate_limits::breaker::{Admission, Breaker, Change, Completion};
 use tidegate_limits::number::whole_ms;
-use tidegate_limits::tally::Tally;
 
 use super::request::{Held, Pass, Passed, remember};
 use super::walk::{Answer, Asked, Walk};

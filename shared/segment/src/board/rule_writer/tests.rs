@@ -1,16 +1,13 @@
 //! An agent that dies in the middle of a publish harms nobody.
-#![expect(
-    unsafe_code,
-    reason = "a process that is killed between two stores is made by fork"
-)]
-
 use std::cell::Cell;
 
+use rustix::process::{WaitOptions, waitpid};
 use tidegate_abi::board::Needs;
 use tidegate_abi::decision::LossMode;
 use tidegate_abi::geometry::Geometry;
 
 use crate::board::{self, Board, Record, RuleSet, Settings, Writers};
+use crate::os::child;
 use crate::os::memfd::{self, Kind};
 
 thread_local! {
@@ -80,19 +77,13 @@ fn limit_in_force(board: &Board) -> u32 {
 
 /// Publishes `limit` in a child that is killed after `stores` stores; true if the child finished.
 fn publish_in_child(writers: &mut Writers, limit: u32, stores: u64) -> bool {
-    // SAFETY: the child touches the shared page and its own stack, then ends without unwinding.
-    let child = unsafe { libc::fork() };
-    assert!(child >= 0, "fork failed");
-    if child == 0 {
+    let child = child::fork(|| {
         STORES_LEFT.set(stores);
         publish(writers, limit);
-        // SAFETY: ends the child without running the parent's exit handlers.
-        unsafe { libc::_exit(0) }
-    }
-    let mut status = 0;
-    // SAFETY: waits for the child made above.
-    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-    libc::WIFEXITED(status)
+        0
+    });
+    let waited = waitpid(child.ok(), WaitOptions::empty()).unwrap();
+    waited.is_some_and(|(_pid, status)| status.exited())
 }
 
 #[test]
