@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use tidegate_abi::decision::Outcome;
 use tidegate_segment::board::{ClockSource, Slot};
-use tidegate_segment::gate::{Gate, Request, Verdict};
+use tidegate_segment::gate::{Gate, Request, Step, Verdict};
 use tidegate_segment::lane;
 
 use super::pages::Pages;
@@ -120,15 +120,15 @@ fn count_allocations(clock: ClockSource, allocations: Allocations) -> Result<f64
 pub(super) fn pass(gate: &Gate, slot: Slot) -> bool {
     let slot = black_box(slot);
     match gate.enter(gate.board(), lane::current(), slot, Request::default()) {
-        Verdict::Admitted(pass) => {
+        Step::Done(Verdict::Admitted(pass)) => {
             gate.exit(gate.board(), lane::current(), black_box(pass), Outcome::Ok);
             true
         }
-        Verdict::Refused(refusal) => {
+        Step::Done(Verdict::Refused(refusal)) => {
             black_box(refusal);
             false
         }
-        Verdict::Stale => false,
+        Step::Done(Verdict::Stale) | Step::Wait(_) => false,
     }
 }
 

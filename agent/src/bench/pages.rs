@@ -66,7 +66,7 @@ impl Pages {
             qps_limit: limit,
             ..Record::default()
         };
-        Ok(self.writers.rules.add(name, &record)?)
+        Ok(self.writers.rules.add(name, &record, &[])?)
     }
 
     /// Seats this process and gives its gate.

@@ -2,7 +2,7 @@
 
 use tidegate_abi::decision::{Class, Direction, Outcome};
 use tidegate_segment::board::Slot;
-use tidegate_segment::gate::{Pass, Refusal, Request, Verdict};
+use tidegate_segment::gate::{Pass, Refusal, Request, Step, Verdict};
 use tidegate_segment::lane;
 
 use super::{HOST, Tenant};
@@ -13,14 +13,18 @@ impl Tenant {
     /// The gate checks the host. In flight in the caller's own scope are only those that map the
     /// pages, so here its allowed QPS stands for its in-flight limit.
     #[inline]
-    pub fn enter(&self, scope: u32, slot: Slot, request: Request) -> Verdict {
+    pub fn enter(&self, scope: u32, slot: Slot, request: Request<'_>) -> Verdict {
         if scope != HOST
             && let Err(refusal) = self.check_allowed_qps(scope, slot, request)
         {
             return Verdict::Refused(refusal);
         }
-        self.gate()
-            .enter(self.board(), lane::current(), slot, request)
+        let board = self.board();
+        match self.gate().enter(board, lane::current(), slot, request) {
+            Step::Done(verdict) => verdict,
+            // No rule that a tenant compiles asks to wait.
+            Step::Wait(_) => Verdict::Stale,
+        }
     }
 
     /// Gives an admitted request back.
@@ -32,7 +36,7 @@ impl Tenant {
 
     /// Decides once and holds nothing. Nothing of it will be in flight, so the allowed QPS of the
     /// host holds as well as that of the scope.
-    pub fn admit_once(&self, scope: u32, slot: Slot, request: Request) -> Verdict {
+    pub fn admit_once(&self, scope: u32, slot: Slot, request: Request<'_>) -> Verdict {
         if let Err(refusal) = self.check_allowed_qps(HOST, slot, request) {
             return Verdict::Refused(refusal);
         }
@@ -43,7 +47,12 @@ impl Tenant {
         verdict
     }
 
-    fn check_allowed_qps(&self, scope: u32, slot: Slot, request: Request) -> Result<(), Refusal> {
+    fn check_allowed_qps(
+        &self,
+        scope: u32,
+        slot: Slot,
+        request: Request<'_>,
+    ) -> Result<(), Refusal> {
         let Request {
             direction, class, ..
         } = request;
@@ -68,7 +77,7 @@ impl Tenant {
         if !cell.used() {
             row.totals().mark_used();
         }
-        cell.refused(refusal.kind);
+        cell.refused(refusal.kind, 1);
         row.totals().refused(true);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
-use tidegate_segment::board::{Board, RuleFault, RuleWriter, Slot};
+use tidegate_segment::board::{Board, RuleFault, RuleSet, RuleWriter, Slot};
 use tidegate_segment::sync::{Ordering, Word};
 
 use super::compile::record_of;
@@ -138,7 +138,7 @@ impl Directory {
             }
         }
         let Writer { rules, names, .. } = &mut *writer;
-        rules.publish(|slot| {
+        let record = |slot: Slot| {
             let name = usize::try_from(slot.index)
                 .ok()
                 .and_then(|index| names.get(index));
@@ -146,7 +146,11 @@ impl Directory {
                 name.into_iter()
                     .flat_map(|(name, _slot)| limits.of_resource(name)),
             )
-        });
+        };
+        // Plain limits need no place in the rule table, so there is room for them.
+        rules
+            .publish(RuleSet::default(), record)
+            .map_err(|_full| TooSoon { wait_ns: 0 })?;
         writer.published_ns = Some(now_ns);
         self.view.write().limits = Arc::new(limits);
         Ok(published)
@@ -172,7 +176,7 @@ impl Directory {
         let limits = self.limits();
         let slot = writer
             .rules
-            .add(name, &record_of(limits.of_resource(name)))?;
+            .add(name, &record_of(limits.of_resource(name)), &[])?;
         let name: Arc<str> = Arc::from(name);
         writer.names.push((Arc::clone(&name), slot));
         self.view.write().slots.insert(name, slot);

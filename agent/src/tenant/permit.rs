@@ -96,11 +96,7 @@ mod tests {
 
     use super::*;
 
-    const PASS: Pass = Pass {
-        slot: Slot::OVERFLOW,
-        entered_ns: 5,
-        direction: Direction::In,
-    };
+    const PASS: Pass = Pass::plain(Slot::OVERFLOW, 0, Direction::In);
 
     #[test]
     fn a_permit_is_given_back_once_and_by_its_user_alone() {

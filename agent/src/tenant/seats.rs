@@ -181,7 +181,7 @@ fn place<T: Default + Clone>(records: &mut Vec<T>, index: u32) -> Option<&mut T>
 mod tests {
     use tidegate_abi::decision::Outcome;
     use tidegate_abi::geometry::Geometry;
-    use tidegate_segment::gate::{Gate, Request, Verdict};
+    use tidegate_segment::gate::{Gate, Request, Step, Verdict};
     use tidegate_segment::lane::Lane;
 
     use super::*;
@@ -206,7 +206,10 @@ mod tests {
             seat.index,
             seat.generation,
         );
-        gate.enter(tenant.board(), Lane::numbered(1), slot, Request::default())
+        match gate.enter(tenant.board(), Lane::numbered(1), slot, Request::default()) {
+            Step::Done(verdict) => verdict,
+            Step::Wait(_) => Verdict::Stale,
+        }
     }
 
     #[test]

@@ -169,6 +169,7 @@ impl Connection {
             count: ask.count,
             direction: ask.direction,
             class: ask.class,
+            ..Request::default()
         };
         match self
             .tenant

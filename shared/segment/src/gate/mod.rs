@@ -232,7 +232,7 @@ impl Gate {
         if matches!(pass.direction, Direction::In) {
             books.totals.ended(outcome, rt_ns);
         }
-        if pass.held != Held::default() || self.needs_more(pass.slot) {
+        if pass.held != Held::NOTHING || self.needs_more(pass.slot) {
             self.exit_held(lane, &pass, outcome, now_ns);
         }
     }
@@ -293,12 +293,8 @@ impl<C> Ask<'_, C> {
             books.totals.passed();
         }
         Pass {
-            slot,
-            entered_ns: now_ns,
-            waited_ns: 0,
-            direction: request.direction,
             count: request.count,
-            held: Held::default(),
+            ..Pass::plain(slot, now_ns, request.direction)
         }
     }
 

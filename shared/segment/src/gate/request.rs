@@ -89,8 +89,23 @@ pub struct Pass {
     pub(super) held: Held,
 }
 
+impl Pass {
+    /// One request on one resource that holds nothing but its place in flight.
+    #[inline]
+    pub const fn plain(slot: Slot, entered_ns: u64, direction: Direction) -> Self {
+        Self {
+            slot,
+            entered_ns,
+            waited_ns: 0,
+            direction,
+            count: 1,
+            held: Held::NOTHING,
+        }
+    }
+}
+
 /// What else a request holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Held {
     /// Node of the resource with its origin.
     pub(super) origin: Option<Slot>,
@@ -100,6 +115,16 @@ pub(super) struct Held {
     pub(super) breakers: [Option<Passed>; BREAKERS],
     /// Values it counts for.
     pub(super) values: [Option<ValueKey>; VALUES],
+}
+
+impl Held {
+    /// Nothing.
+    pub(super) const NOTHING: Self = Self {
+        origin: None,
+        context: None,
+        breakers: [None; BREAKERS],
+        values: [None; VALUES],
+    };
 }
 
 /// A breaker that a request passed.

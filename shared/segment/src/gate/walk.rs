@@ -99,7 +99,7 @@ impl<'a> Walk<'a> {
             held: Held {
                 origin: request.origin.node,
                 context: request.context.node,
-                ..Held::default()
+                ..Held::NOTHING
             },
         }
     }
