@@ -11,8 +11,10 @@ use std::time::{Duration, Instant};
 use tidegate_abi::board::ScopeWord;
 use tidegate_abi::decision::{Cause, LossMode, ScopeState};
 use tidegate_abi::geometry::Geometry;
-use tidegate_agent::control::{Declared, Driver, Event, HOST, Handle, Plan, Tenant, start};
+use tidegate_agent::control::{Declared, Driver, Event, Handle, Pages, Plan, start};
 use tidegate_agent::signal::{Roots, Sampler};
+use tidegate_agent::tenant::HOST;
+use tidegate_agent::tenant::scope_resolver::ScopeResolver as _;
 use tidegate_segment::board::{self, AgentLife, Board, Process, SeatWriter, Settings};
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::gate::{Gate, Pass, Request, Verdict};
@@ -21,6 +23,8 @@ use tidegate_segment::ledger::Ledger;
 use tidegate_segment::page::Page;
 
 const TICK_NS: u64 = 100_000_000;
+/// More than any kernel gives out, so that the machine's own processes do not answer.
+const PID: u32 = 5_000_000;
 const ORDERS: &str = "/system.slice/orders.service";
 
 /// A host with two CPUs and a driver that watches it.
@@ -36,7 +40,7 @@ struct Bench {
     idle: u64,
 }
 
-fn tenant() -> (Tenant, Board, SeatWriter, Ledger) {
+fn tenant() -> (Pages, Board, SeatWriter, Ledger) {
     let geometry = Geometry::new(4, 4, 2, 8).expect("the sizes are allowed");
     let settings = Settings {
         generation: 1,
@@ -48,7 +52,7 @@ fn tenant() -> (Tenant, Board, SeatWriter, Ledger) {
     let (board, writers) = board::create(page, geometry, settings).expect("the page fits");
     let page = Page::private(geometry.ledger().words);
     let ledger = Ledger::create(page, geometry).expect("the page fits");
-    let tenant = Tenant {
+    let tenant = Pages {
         writer: writers.tick,
         ledger,
     };
@@ -96,11 +100,14 @@ impl Bench {
         write(self.dir.path(), &format!("cgroup{path}/cpu.max"), "max\n");
     }
 
-    /// Asks for the scope of a process and ticks once for the answer.
+    /// Asks for the scope of a process, as a door does, and ticks until there is an answer.
     fn scope_of(&mut self, pid: u32) -> u32 {
-        let mut answer = self.handle.scope_of(pid).expect("there is room");
-        self.tick(1, 10);
-        answer.try_recv().expect("the tick has answered")
+        let finder = self.handle.scope_finder();
+        let asking = std::thread::spawn(move || finder.scope_of(pid));
+        while !asking.is_finished() {
+            self.tick(1, 10);
+        }
+        asking.join().expect("it was answered")
     }
 
     /// Holds requests of a service in this scope.
@@ -146,8 +153,8 @@ fn write(dir: &Path, name: &str, content: &str) {
 
 fn declared(name: &str, cgroup: &str) -> Declared {
     Declared {
-        name: name.to_owned(),
-        cgroup: glob::Pattern::new(cgroup).expect("a pattern"),
+        name: name.into(),
+        cgroup: cgroup.into(),
         settings: Arc::default(),
     }
 }
@@ -218,11 +225,15 @@ fn a_process_is_in_the_scope_of_its_group_and_one_without_in_the_host() {
         ..Plan::default()
     });
     bench.add_group(ORDERS);
-    write(bench.dir.path(), "proc/7/cgroup", &format!("0::{ORDERS}\n"));
-    let orders = bench.scope_of(7);
+    write(
+        bench.dir.path(),
+        &format!("proc/{PID}/cgroup"),
+        &format!("0::{ORDERS}\n"),
+    );
+    let orders = bench.scope_of(PID);
     assert_ne!(orders, HOST);
-    assert_eq!(bench.scope_of(7), orders);
-    assert_eq!(bench.scope_of(8), HOST, "there is no such process");
+    assert_eq!(bench.scope_of(PID), orders);
+    assert_eq!(bench.scope_of(PID + 1), HOST, "there is no such process");
     let snapshot = bench.handle.snapshot();
     let scope = snapshot.scopes.iter().find(|scope| scope.index == orders);
     let scope = scope.expect("the snapshot has it");

@@ -1,7 +1,7 @@
 //! One tick: take requests, sample, judge each scope, publish.
 
-use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::TrySendError;
 use std::time::Duration;
 
 use tidegate_segment::board::TickWriter;
@@ -10,22 +10,17 @@ use tidegate_segment::ledger::{Ledger, ScopeCounts};
 use super::clock_watch::ClockWatch;
 use super::lateness::Lateness;
 use super::measure::Tick;
-use super::plan::Plan;
+use super::plan::{Plan, Planned};
 use super::request::{Handle, Mailbox, Request};
-use super::scope::{FREE, Scope};
+use super::scope::{Place, Scope};
 use super::snapshot::SnapshotCell;
 use super::thread::Scheduling;
 use crate::signal::{GROUPS_MAX, GroupKey, Sampler};
+use crate::tenant::{HOST, OPEN_SCOPE};
 
-/// Place of the host on every board.
-pub const HOST: u32 = 0;
-
-/// Time after which declared groups that were not there are looked for again, ns.
-const LOOK_AGAIN_NS: u64 = 1_000_000_000;
-
-/// The tick's role on a tenant's board, and the ledger that goes with it.
+/// The pages of a tenant as the tick needs them: its role on the board, and the ledger.
 #[derive(Debug)]
-pub struct Tenant {
+pub struct Pages {
     /// Writes heartbeat, clock and scopes.
     pub writer: TickWriter,
     /// Counts what the tenant's services do.
@@ -36,8 +31,8 @@ pub struct Tenant {
 #[derive(Debug)]
 pub struct Driver {
     sampler: Box<Sampler>,
-    tenants: Vec<Tenant>,
-    plan: Plan,
+    pages: Vec<Pages>,
+    plan: Planned,
     /// A scope's place here is its place on every board; the host is first.
     scopes: Vec<Option<Scope>>,
     mail: Mailbox,
@@ -47,19 +42,18 @@ pub struct Driver {
     snapshot: SnapshotCell,
     ticks: u64,
     last_ns: Option<u64>,
-    looked_ns: Option<u64>,
 }
 
 impl Driver {
-    /// A driver for these tenants, and the handle by which the rest of the agent talks with it.
+    /// A driver for the pages of all tenants, and the handle by which the rest of the agent talks with it.
     ///
     /// The host and the agent's own group are watched from the start.
-    pub fn new(sampler: Sampler, tenants: Vec<Tenant>, plan: Plan) -> (Box<Self>, Handle) {
+    pub fn new(sampler: Sampler, pages: Vec<Pages>, plan: Plan) -> (Box<Self>, Handle) {
         let snapshot = SnapshotCell::with_room(GROUPS_MAX.saturating_add(1));
         let (mail, handle) = Mailbox::new(snapshot.clone());
         let mut driver = Box::new(Self {
             sampler: Box::new(sampler),
-            tenants,
+            pages,
             scopes: Vec::with_capacity(GROUPS_MAX.saturating_add(1)),
             mail,
             clock: ClockWatch::new(),
@@ -68,16 +62,16 @@ impl Driver {
             snapshot,
             ticks: 0,
             last_ns: None,
-            looked_ns: None,
-            plan,
+            plan: Planned::default(),
         });
+        driver.set_plan(plan);
         driver.watch_first();
         (driver, handle)
     }
 
     fn watch_first(&mut self) {
         let counts = self.counts(HOST);
-        let host = Scope::new("host".into(), None, Arc::clone(&self.plan.host), counts);
+        let host = Scope::new("host".into(), None, self.plan.host(), counts);
         self.scopes.push(Some(host));
         if let Ok(key) = self.sampler.watch_own() {
             self.scope_of_group(key);
@@ -93,8 +87,8 @@ impl Driver {
     /// One tick at `now_ns` (monotonic), which began `late` after it was due.
     pub fn tick(&mut self, now_ns: u64, late: Duration) {
         self.take_requests();
-        self.look_for_declared(now_ns);
         self.sampler.sample(now_ns);
+        self.adopt_groups();
         let length_ns = self
             .last_ns
             .map_or(0, |last_ns| now_ns.saturating_sub(last_ns));
@@ -103,8 +97,8 @@ impl Driver {
             self.step_scope(index, now_ns, length_ns);
         }
         self.publish_clock();
-        for tenant in &mut self.tenants {
-            tenant.writer.beat(now_ns);
+        for page in &mut self.pages {
+            page.writer.beat(now_ns);
         }
         self.ticks = self.ticks.saturating_add(1);
         self.lateness.push(late);
@@ -117,7 +111,7 @@ impl Driver {
                 Request::Scope { pid, answer } => {
                     let scope = self.scope_of_process(pid);
                     // Whoever asked may have gone meanwhile.
-                    let _gone: Result<(), u32> = answer.send(scope);
+                    let _gone: Result<(), TrySendError<u32>> = answer.try_send(scope);
                 }
                 Request::Plan(plan) => self.set_plan(*plan),
             }
@@ -125,36 +119,39 @@ impl Driver {
     }
 
     fn set_plan(&mut self, plan: Plan) {
+        let sampler = &mut self.sampler;
+        self.plan
+            .set(plan, |pattern| sampler.watch_pattern(pattern));
         for scope in self.scopes.iter_mut().flatten() {
-            match &scope.group {
-                Some((_key, path)) => (scope.name, scope.settings) = plan.of_group(path),
-                None => scope.settings = Arc::clone(&plan.host),
-            }
+            scope.follow(&self.plan);
         }
-        self.plan = plan;
-        self.looked_ns = None;
     }
 
-    fn look_for_declared(&mut self, now_ns: u64) {
-        let due = self
-            .looked_ns
-            .is_none_or(|looked_ns| now_ns.saturating_sub(looked_ns) >= LOOK_AGAIN_NS);
-        if !due || self.plan.declared.is_empty() {
-            return;
+    /// Gives each group that the sampler has found a scope, and the settings of the pattern it fits.
+    fn adopt_groups(&mut self) {
+        for scope in self.scopes.iter_mut().flatten() {
+            let group = scope.group.as_ref().map(|place| place.key);
+            if let Some(group) = group.and_then(|key| self.sampler.group(key)) {
+                scope.fits(group.pattern(), &self.plan);
+            }
         }
-        self.looked_ns = Some(now_ns);
-        for path in self.plan.paths().collect::<Vec<_>>() {
-            if !self.is_watched(&path)
-                && let Ok(key) = self.sampler.watch_path(&path)
-            {
-                self.scope_of_group(key);
+        while let Some(key) = self.without_scope() {
+            if self.add_scope(key).is_none() {
+                return;
             }
         }
     }
 
-    fn is_watched(&self, path: &Path) -> bool {
-        let is_at = |scope: &Scope| scope.group.as_ref().is_some_and(|(_key, at)| **at == *path);
-        self.scopes.iter().flatten().any(is_at)
+    fn without_scope(&self) -> Option<GroupKey> {
+        let mut keys = self.sampler.groups().map(|(key, _group)| key);
+        keys.find(|key| self.place_of(*key).is_none())
+    }
+
+    fn place_of(&self, key: GroupKey) -> Option<usize> {
+        self.scopes.iter().position(|scope| {
+            let group = scope.as_ref().and_then(|scope| scope.group.as_ref());
+            group.is_some_and(|place| place.key == key)
+        })
     }
 
     /// Place of the scope of a process's group; the host where that group cannot be watched.
@@ -167,31 +164,32 @@ impl Driver {
 
     /// Place of the scope of a watched group, a new one if it has none yet.
     fn scope_of_group(&mut self, key: GroupKey) -> u32 {
-        let is_its = |scope: &Option<Scope>| {
-            let group = scope.as_ref().and_then(|scope| scope.group.as_ref());
-            group.is_some_and(|(known, _path)| *known == key)
-        };
-        let known = self.scopes.iter().position(is_its);
-        let place = known.or_else(|| self.add_scope(key));
+        let place = self.place_of(key).or_else(|| self.add_scope(key));
         place
             .and_then(|place| u32::try_from(place).ok())
             .unwrap_or(HOST)
     }
 
     fn add_scope(&mut self, key: GroupKey) -> Option<usize> {
-        let path: Arc<Path> = self.sampler.group(key)?.path().into();
+        let group = self.sampler.group(key)?;
+        let (path, pattern) = (Arc::from(group.path()), group.pattern());
         let free = self.scopes.iter().position(Option::is_none);
         let place = free.unwrap_or(self.scopes.len());
         let room = self
-            .tenants
+            .pages
             .iter()
-            .all(|tenant| place < tenant.ledger.geometry().scopes() as usize);
+            .all(|page| place < page.ledger.geometry().scopes() as usize);
         if !room || place > GROUPS_MAX {
             return None;
         }
-        let (name, settings) = self.plan.of_group(&path);
-        let counts = self.counts(u32::try_from(place).ok()?);
-        let scope = Some(Scope::new(name, Some((key, path)), settings, counts));
+        let (name, settings) = self.plan.of_group(&path, pattern);
+        let index = u32::try_from(place).ok()?;
+        // Before anybody hears of the place: a process must not find words of an earlier scope.
+        for page in &mut self.pages {
+            page.writer.publish_scope(index, &OPEN_SCOPE);
+        }
+        let group = Some(Place { key, path, pattern });
+        let scope = Some(Scope::new(name, group, settings, self.counts(index)));
         match self.scopes.get_mut(place) {
             Some(free) => *free = scope,
             None => self.scopes.push(scope),
@@ -201,7 +199,7 @@ impl Driver {
 
     /// Counts of a scope over all tenants.
     fn counts(&self, index: u32) -> ScopeCounts {
-        sum_counts(&self.tenants, index)
+        sum_counts(&self.pages, index)
     }
 
     fn step_scope(&mut self, place: usize, now_ns: u64, length_ns: u64) {
@@ -214,29 +212,30 @@ impl Driver {
         let group = scope
             .group
             .as_ref()
-            .map(|(key, _path)| self.sampler.group(*key));
+            .map(|place| self.sampler.group(place.key));
         let report = if let Some(None) = group {
             *slot = None;
-            FREE
+            self.mail.freed.count();
+            OPEN_SCOPE
         } else {
             let tick = Tick {
                 length_ns,
                 host: self.sampler.host(),
                 group: group.flatten(),
-                counts: &sum_counts(&self.tenants, index),
+                counts: &sum_counts(&self.pages, index),
                 before: &scope.counts(),
             };
             scope.step(&tick, now_ns, &mut self.mail)
         };
-        for tenant in &mut self.tenants {
-            tenant.writer.publish_scope(index, &report);
+        for page in &mut self.pages {
+            page.writer.publish_scope(index, &report);
         }
     }
 
     fn publish_clock(&mut self) {
         if let Some(source) = self.clock.tick() {
-            for tenant in &mut self.tenants {
-                tenant.writer.publish_clock(source);
+            for page in &mut self.pages {
+                page.writer.publish_clock(source);
             }
         }
     }
@@ -255,7 +254,7 @@ impl Driver {
             for (index, scope) in (0..).zip(&self.scopes) {
                 let Some(scope) = scope else { continue };
                 let group = scope.group.as_ref();
-                let group = group.and_then(|(key, _path)| self.sampler.group(*key));
+                let group = group.and_then(|place| self.sampler.group(place.key));
                 let readings = group.map_or(self.sampler.host(), |group| group.readings());
                 snapshot.scopes.push(scope.snapshot(index, readings));
             }
@@ -264,9 +263,9 @@ impl Driver {
 }
 
 /// Counts of a scope over all tenants.
-fn sum_counts(tenants: &[Tenant], index: u32) -> ScopeCounts {
-    tenants.iter().fold(ScopeCounts::default(), |sum, tenant| {
-        let counts = tenant.ledger.scope_counts(&tenant.writer.board(), index);
+fn sum_counts(pages: &[Pages], index: u32) -> ScopeCounts {
+    pages.iter().fold(ScopeCounts::default(), |sum, page| {
+        let counts = page.ledger.scope_counts(&page.writer.board(), index);
         ScopeCounts {
             inflight: sum.inflight.saturating_add(counts.inflight),
             passed: sum.passed.wrapping_add(counts.passed),

@@ -7,9 +7,9 @@
 //! use tidegate_agent::signal::{Roots, Sampler};
 //!
 //! # fn main() -> std::io::Result<()> {
-//! # let tenants = Vec::new();
-//! // `tenants` holds the tick's role on each board, with the ledger that goes with it.
-//! let (driver, handle) = Driver::new(Sampler::new(Roots::default()), tenants, Plan::default());
+//! # let pages = Vec::new();
+//! // `pages` holds the tick's role on each tenant's board, with the ledger that goes with it.
+//! let (driver, handle) = Driver::new(Sampler::new(Roots::default()), pages, Plan::default());
 //! let ticking = start(driver, Duration::from_millis(100), |_late| {})?;
 //! let snapshot = handle.snapshot(); // for status and metrics
 //! assert!(snapshot.scopes.iter().any(|scope| &*scope.name == "host"));
@@ -22,7 +22,7 @@
 //! `thread` wakes at absolute times and takes down how late it was · `driver` is one tick: take
 //! `request`s, sample, and for each `scope` turn readings and counts into a sample of the law
 //! (`measure`), step the law, publish; then `clock_watch` and the heartbeat · `plan` says which
-//! settings a scope has · `snapshot` is what others read of it all.
+//! settings a scope has, `scope_finder` which scope a process is in · `snapshot` is what others read of it all.
 //!
 //! The tick allocates nothing and waits for nobody: a reader that holds the snapshot makes it keep
 //! the old one for a tick, and requests and events go through bounded queues. Only a new scope
@@ -35,11 +35,13 @@ mod measure;
 mod plan;
 mod request;
 mod scope;
+mod scope_finder;
 mod snapshot;
 mod thread;
 
-pub use driver::{Driver, HOST, Tenant};
+pub use driver::{Driver, Pages};
 pub use plan::{Declared, Plan};
 pub use request::{Event, Handle, Overrun};
+pub use scope_finder::ScopeFinder;
 pub use snapshot::{ScopeSnapshot, Snapshot};
 pub use thread::{Scheduling, Ticking, start};

@@ -1,10 +1,12 @@
 //! Which scopes have settings and names of their own.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use glob::Pattern;
 use tidegate_limits::law::Settings;
+
+use crate::config::Config;
+use crate::signal::{GroupPattern, PatternKey};
 
 /// Settings of every scope. Reloading the configuration makes a new one.
 #[derive(Debug, Clone, Default)]
@@ -21,47 +23,86 @@ pub struct Plan {
 #[derive(Debug, Clone)]
 pub struct Declared {
     /// Name in status, metrics and refusals.
-    pub name: String,
-    /// Path below the mount of the cpu controller; globs are allowed.
-    pub cgroup: Pattern,
+    pub name: Arc<str>,
+    /// Path below the mount of the cpu controller; `*` and `?` match within a name.
+    pub cgroup: Arc<str>,
     /// Settings of each group that matches.
     pub settings: Arc<Settings>,
 }
 
 impl Plan {
-    /// Name and settings of the group at this path.
-    pub(super) fn of_group(&self, path: &Path) -> (Arc<str>, Arc<Settings>) {
-        let found = self
-            .declared
-            .iter()
-            .find(|declared| declared.cgroup.matches_path(path));
-        match found {
-            Some(declared) => (declared.name_for(path), Arc::clone(&declared.settings)),
-            None => (path.to_string_lossy().into(), Arc::clone(&self.others)),
+    /// The settings of every scope as the configuration has them.
+    pub fn of(config: &Config) -> Self {
+        let declared = config.scopes.iter().map(|scope| Declared {
+            name: scope.name.as_str().into(),
+            cgroup: scope.cgroup.as_str().into(),
+            settings: Arc::new(scope.law_settings()),
+        });
+        Self {
+            host: Arc::new(config.host_settings()),
+            others: Arc::new(config.scope_settings()),
+            declared: declared.collect(),
         }
-    }
-
-    /// The declared groups that name one path, to be watched without waiting for a service.
-    pub(super) fn paths(&self) -> impl Iterator<Item = PathBuf> {
-        self.declared
-            .iter()
-            .filter(|declared| !declared.is_glob())
-            .map(|declared| PathBuf::from(declared.cgroup.as_str()))
     }
 }
 
 impl Declared {
-    fn is_glob(&self) -> bool {
-        self.cgroup.as_str().contains(['*', '?', '['])
-    }
-
-    /// The declared name; each group that a glob matches adds the last part of its path.
+    /// The declared name; each group that a pattern matches adds the last part of its path.
     fn name_for(&self, path: &Path) -> Arc<str> {
         match path.file_name() {
-            Some(last) if self.is_glob() => {
+            Some(last) if self.cgroup.contains(['*', '?']) => {
                 format!("{}/{}", self.name, last.to_string_lossy()).into()
             }
-            _ => self.name.as_str().into(),
+            _ => Arc::clone(&self.name),
+        }
+    }
+}
+
+/// A plan in force: which declaration each pattern of the sampler stands for.
+#[derive(Debug, Default)]
+pub(super) struct Planned {
+    plan: Plan,
+    /// Every pattern ever given to the sampler; it keeps them all.
+    known: Vec<(Arc<str>, PatternKey)>,
+}
+
+impl Planned {
+    /// Puts a plan in force. `watch` gives a new pattern to the sampler. What is no pattern is left
+    /// out: the configuration has refused it.
+    pub(super) fn set(&mut self, plan: Plan, mut watch: impl FnMut(GroupPattern) -> PatternKey) {
+        for declared in &plan.declared {
+            let known = self
+                .known
+                .iter()
+                .any(|(text, _key)| *text == declared.cgroup);
+            if let (false, Ok(pattern)) = (known, GroupPattern::new(&declared.cgroup)) {
+                let key = watch(pattern);
+                self.known.push((Arc::clone(&declared.cgroup), key));
+            }
+        }
+        self.plan = plan;
+    }
+
+    /// Settings of the host.
+    pub(super) fn host(&self) -> Arc<Settings> {
+        Arc::clone(&self.plan.host)
+    }
+
+    /// Name and settings of a group that fits this pattern.
+    pub(super) fn of_group(
+        &self,
+        path: &Path,
+        pattern: Option<PatternKey>,
+    ) -> (Arc<str>, Arc<Settings>) {
+        let text = self
+            .known
+            .iter()
+            .find(|(_text, key)| Some(*key) == pattern)
+            .map(|(text, _key)| text);
+        let declared = &self.plan.declared;
+        match declared.iter().find(|one| Some(&one.cgroup) == text) {
+            Some(declared) => (declared.name_for(path), Arc::clone(&declared.settings)),
+            None => (path.to_string_lossy().into(), Arc::clone(&self.plan.others)),
         }
     }
 }
@@ -69,29 +110,37 @@ impl Declared {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Cpu, Hysteresis, Law, Scope};
 
     #[test]
-    fn the_first_match_names_a_group_and_the_rest_have_their_path() {
-        let declared = |name: &str, cgroup: &str| Declared {
-            name: name.to_owned(),
-            cgroup: Pattern::new(cgroup).unwrap(),
-            settings: Arc::default(),
-        };
-        let plan = Plan {
-            declared: vec![
-                declared("orders", "/system.slice/orders.service"),
-                declared("shop", "/system.slice/shop-*.service"),
-            ],
-            ..Plan::default()
-        };
-        let name = |path: &str| plan.of_group(Path::new(path)).0;
-        assert_eq!(&*name("/system.slice/orders.service"), "orders");
+    fn the_default_configuration_is_the_default_law_and_groups_have_no_load() {
+        let plan = Plan::of(&Config::default());
+        let mut group = Settings::default();
+        assert_eq!(*plan.host, group);
+        group.marks.load = None;
+        assert_eq!(*plan.others, group);
+        assert!(plan.declared.is_empty());
+    }
+
+    #[test]
+    fn a_declared_pattern_names_its_groups_and_the_rest_have_their_path() {
+        let mut config = Config::default();
+        let mut scope = Scope::over(Cpu::default(), Hysteresis::default(), Law::default());
+        scope.name = "shop".to_owned();
+        scope.cgroup = "/shop-*".to_owned();
+        scope.cpu.enter = 0.5;
+        config.scopes = vec![scope];
+        let mut planned = Planned::default();
+        let key = PatternKey(3);
+        planned.set(Plan::of(&config), |_pattern| key);
+        let (name, settings) = planned.of_group("/shop-a".as_ref(), Some(key));
+        assert_eq!(&*name, "shop/shop-a");
+        assert_eq!(settings.marks.cpu.map(|marks| marks.enter), Some(0.5));
+        assert_eq!(&*planned.of_group("/other".as_ref(), None).0, "/other");
+        planned.set(Plan::default(), |_pattern| key);
         assert_eq!(
-            &*name("/system.slice/shop-a.service"),
-            "shop/shop-a.service"
+            &*planned.of_group("/shop-a".as_ref(), Some(key)).0,
+            "/shop-a"
         );
-        assert_eq!(&*name("/user.slice"), "/user.slice");
-        let paths: Vec<_> = plan.paths().collect();
-        assert_eq!(paths, [Path::new("/system.slice/orders.service")]);
     }
 }

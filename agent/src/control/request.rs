@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 use tidegate_abi::decision::{Cause, ScopeState};
-use tokio::sync::oneshot;
 
 use super::plan::Plan;
+use super::scope_finder::{Freed, ScopeFinder};
 use super::snapshot::{Snapshot, SnapshotCell};
 
 /// Requests and events that wait at most.
@@ -16,10 +16,7 @@ const QUEUE: usize = 1024;
 #[derive(Debug)]
 pub(super) enum Request {
     /// The scope of the group that a process is in.
-    Scope {
-        pid: u32,
-        answer: oneshot::Sender<u32>,
-    },
+    Scope { pid: u32, answer: SyncSender<u32> },
     /// Other settings from now on.
     Plan(Box<Plan>),
 }
@@ -58,18 +55,13 @@ pub struct Handle {
     requests: SyncSender<Request>,
     events: Receiver<Event>,
     snapshot: SnapshotCell,
+    finder: ScopeFinder,
 }
 
 impl Handle {
-    /// Asks for the scope of the group that a process is in; the answer comes with the next tick.
-    /// A process whose group cannot be watched belongs to the host alone.
-    ///
-    /// # Errors
-    /// Too many requests wait.
-    pub fn scope_of(&self, pid: u32) -> Result<oneshot::Receiver<u32>, Overrun> {
-        let (answer, told) = oneshot::channel();
-        self.ask(Request::Scope { pid, answer })?;
-        Ok(told)
+    /// Finds the scopes of processes, for the doors.
+    pub fn scope_finder(&self) -> ScopeFinder {
+        self.finder.clone()
     }
 
     /// Puts other settings in force with the next tick. What the scopes have learned stays.
@@ -77,12 +69,9 @@ impl Handle {
     /// # Errors
     /// Too many requests wait.
     pub fn set_plan(&self, plan: Plan) -> Result<(), Overrun> {
-        self.ask(Request::Plan(Box::new(plan)))
-    }
-
-    fn ask(&self, request: Request) -> Result<(), Overrun> {
+        let request = Request::Plan(Box::new(plan));
         match self.requests.try_send(request) {
-            // A tick that has ended answers nobody; the receiver of an answer sees that.
+            // A tick that has ended takes no plan, and needs none.
             Ok(()) | Err(TrySendError::Disconnected(_)) => Ok(()),
             Err(TrySendError::Full(_)) => Err(Overrun),
         }
@@ -105,6 +94,8 @@ pub(super) struct Mailbox {
     requests: Receiver<Request>,
     events: SyncSender<Event>,
     pub lost: u64,
+    /// Counts the places that became free, so that nobody believes an old answer.
+    pub freed: Freed,
 }
 
 impl Mailbox {
@@ -112,15 +103,18 @@ impl Mailbox {
     pub(super) fn new(snapshot: SnapshotCell) -> (Self, Handle) {
         let (ask, requests) = sync_channel(QUEUE);
         let (events, told) = sync_channel(QUEUE);
+        let finder = ScopeFinder::new(ask.clone());
         let mailbox = Self {
             requests,
             events,
             lost: 0,
+            freed: finder.freed(),
         };
         let handle = Handle {
             requests: ask,
             events: told,
             snapshot,
+            finder,
         };
         (mailbox, handle)
     }

@@ -3,32 +3,31 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tidegate_abi::board::ScopeWord;
-use tidegate_abi::decision::Cause;
 use tidegate_limits::law::{Law, Settings};
 use tidegate_segment::board::ScopeReport;
 use tidegate_segment::ledger::ScopeCounts;
 
 use super::measure::Tick;
+use super::plan::Planned;
 use super::request::{Event, Mailbox};
 use super::snapshot::ScopeSnapshot;
-use crate::signal::{GroupKey, Readings};
+use crate::signal::{GroupKey, PatternKey, Readings};
 
-/// What is published of a place whose scope is gone.
-pub(super) const FREE: ScopeReport = ScopeReport {
-    word: ScopeWord::OPEN,
-    allowed_qps_milli: u64::MAX,
-    cause: Cause::None,
-    since_ns: 0,
-    inflight: 0,
-};
+/// The group of a scope.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    pub key: GroupKey,
+    pub path: Arc<Path>,
+    /// The pattern it was found to fit when its settings were chosen.
+    pub pattern: Option<PatternKey>,
+}
 
 /// A scope.
 #[derive(Debug)]
 pub(super) struct Scope {
     pub name: Arc<str>,
-    /// The group and its path; `None` is the host.
-    pub group: Option<(GroupKey, Arc<Path>)>,
+    /// Its group; `None` is the host.
+    pub group: Option<Place>,
     pub settings: Arc<Settings>,
     law: Box<Law>,
     counts: ScopeCounts,
@@ -40,7 +39,7 @@ impl Scope {
     /// A scope without history, whose counts so far do not concern it.
     pub(super) fn new(
         name: Arc<str>,
-        group: Option<(GroupKey, Arc<Path>)>,
+        group: Option<Place>,
         settings: Arc<Settings>,
         counts: ScopeCounts,
     ) -> Self {
@@ -52,6 +51,26 @@ impl Scope {
             counts,
             since_ns: 0,
             changes: 0,
+        }
+    }
+
+    /// Takes name and settings from the plan.
+    pub(super) fn follow(&mut self, plan: &Planned) {
+        match &self.group {
+            Some(place) => {
+                (self.name, self.settings) = plan.of_group(&place.path, place.pattern);
+            }
+            None => self.settings = plan.host(),
+        }
+    }
+
+    /// Its group fits this pattern; another than before brings other settings.
+    pub(super) fn fits(&mut self, pattern: Option<PatternKey>, plan: &Planned) {
+        if let Some(place) = &mut self.group
+            && place.pattern != pattern
+        {
+            place.pattern = pattern;
+            self.follow(plan);
         }
     }
 
@@ -95,7 +114,7 @@ impl Scope {
         ScopeSnapshot {
             index,
             name: Arc::clone(&self.name),
-            cgroup: self.group.as_ref().map(|(_key, path)| Arc::clone(path)),
+            cgroup: self.group.as_ref().map(|place| Arc::clone(&place.path)),
             readings: readings.clone(),
             published: *self.law.published(),
             since_ns: self.since_ns,

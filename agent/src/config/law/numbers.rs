@@ -85,8 +85,6 @@ impl Entry {
             delay_s: self.delay.as_secs_f64(),
             least: self.least_requests,
             least_qps: self.least_qps,
-            // The gate compares with this factor too, so it is not the operator's.
-            ..numbers::Entry::default()
         }
     }
 }

@@ -57,6 +57,10 @@ use number::ceil_u32;
 use slack::Slack;
 use step::Step;
 
+/// Past this many times the entry limit a scope is in overload, whatever its CPU says. Decisions and
+/// the law use the same.
+pub const FAR_OVER: u32 = 3;
+
 /// Ticks whose mean is "lately".
 const LATELY_TICKS: usize = 10;
 
@@ -170,7 +174,7 @@ impl Law {
         }
         let held = tick.sample.held();
         let short = self.is_short(tick.settings);
-        let far_over = held >= limits.entry * tick.settings.entry.without_evidence;
+        let far_over = held >= limits.entry * f64::from(FAR_OVER);
         let queue = held >= limits.entry;
         // Decisions that refuse at the entry limit keep the count just under it.
         let refused_near = tick.sample.shed > 0 && self.published.short && is_near(held, limits);

@@ -33,8 +33,6 @@ pub struct Entry {
     pub delay_s: f64,
     /// The limit is never under this, requests (`N_E`).
     pub least: f64,
-    /// In flight over this many times the limit needs no evidence. The decisions of the gate use 3.
-    pub without_evidence: f64,
     /// Offered rate under which the law does not act, requests per second.
     pub least_qps: f64,
 }
@@ -44,7 +42,6 @@ impl Default for Entry {
         Self {
             delay_s: 0.2,
             least: 32.0,
-            without_evidence: 3.0,
             least_qps: 5.0,
         }
     }

@@ -2,6 +2,7 @@
 
 use tidegate_abi::board::ScopeWord;
 use tidegate_abi::decision::{Class, LossMode, Reason, ScopeState};
+use tidegate_limits::law::FAR_OVER;
 
 use super::{Ask, Gate, Refusal};
 use crate::board::AgentLife;
@@ -13,9 +14,6 @@ const HOST: u32 = 0;
 /// While a scope is far from its entry limit, a lane counts what is in flight at one in this many
 /// admissions; from half the limit on it counts at each, until the next tick.
 const SAMPLE_MASK: u64 = 63;
-
-/// Past this many times the entry limit a scope is in overload, whatever its CPU says.
-const FAR_OVER: u32 = 3;
 
 /// Probes are admitted past a limit while they are at most one in this many admissions: the class is
 /// self-declared, so it has a budget (5 %).

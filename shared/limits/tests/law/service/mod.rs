@@ -13,7 +13,7 @@ mod random;
 
 use tidegate_abi::board::ScopeWord;
 use tidegate_abi::decision::ScopeState;
-use tidegate_limits::law::{Law, Published, Settings, settings};
+use tidegate_limits::law::{FAR_OVER, Law, Published, Settings, settings};
 
 use machine::Machine;
 
@@ -171,7 +171,7 @@ impl Outcome {
 fn admits(word: ScopeWord, held: u32) -> bool {
     match word.state {
         ScopeState::Healthy | ScopeState::Cold => {
-            let far = word.entry.saturating_mul(3);
+            let far = word.entry.saturating_mul(FAR_OVER);
             held < word.entry || !(word.short || held >= far) || held < word.tight
         }
         ScopeState::Overload => held < word.tight,
