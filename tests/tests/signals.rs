@@ -8,54 +8,57 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use tempfile::TempDir;
 use tidegate_abi::signal::SignalId;
-use tidegate_agent::signal::{Fault, GroupKey, GroupPattern, Limiter, Roots, Sampler};
+use tidegate_agent::signal::{
+    Fault, Group, GroupKey, GroupPattern, Limiter, Readings, Roots, Sampler,
+};
 use tidegate_tests::skip;
 
 const TICK: Duration = Duration::from_millis(100);
 /// Thirty quota periods: long enough that one period more or less is lost in the noise.
 const SPAN: Duration = Duration::from_secs(3);
 
-/// A v1 group with a fifth of a CPU and a busy loop in it; gone when dropped.
-struct BusyGroup {
+/// A process in a v1 group of its own; both are gone when dropped.
+struct Confined {
     dirs: Vec<PathBuf>,
-    busy: Child,
+    child: Child,
 }
 
-impl BusyGroup {
-    /// `None` where the machine has no v1 cpu controller, or this user may not make groups.
-    fn start(name: &str) -> Option<Self> {
+impl Confined {
+    /// `None`, after saying so, where the machine has no v1 cpu controller, or this user may not make
+    /// groups.
+    fn start(name: &str, command: &mut Command) -> Option<Self> {
         let name = format!("tidegate-test-{name}-{}", std::process::id());
-        let dirs: Vec<PathBuf> = ["cpu", "cpuacct"]
-            .map(|controller| format!("/sys/fs/cgroup/{controller}/{name}").into())
-            .into();
-        if !dirs
-            .iter()
-            .all(|dir| dir.is_dir() || fs::create_dir(dir).is_ok())
-        {
+        let dir = |controller: &str| PathBuf::from(format!("/sys/fs/cgroup/{controller}/{name}"));
+        let dirs = vec![dir("cpu"), dir("cpuacct")];
+        if !dirs.iter().all(|dir| fs::create_dir(dir).is_ok()) {
+            skip::skip("needs root and cgroup v1 under /sys/fs/cgroup/cpu and cpuacct");
             return None;
         }
-        let busy = Command::new("sh")
-            .args(["-c", "while :; do :; done"])
-            .stdin(Stdio::null())
-            .spawn();
-        let group = Self {
-            dirs,
-            busy: busy.expect("starts a shell"),
-        };
-        let cpu = group.dirs.first()?;
-        fs::write(cpu.join("cpu.cfs_quota_us"), "20000").ok()?;
-        // Only the quota may hold it back, whatever else the machine runs now.
-        fs::write(cpu.join("cpu.shares"), "262144").ok()?;
-        let pid = group.busy.id().to_string();
-        let joined = |dir: &PathBuf| fs::write(dir.join("cgroup.procs"), &pid).is_ok();
-        group.dirs.iter().all(joined).then_some(group)
+        let child = command.stdin(Stdio::null()).spawn().expect("starts");
+        let pid = child.id().to_string();
+        for dir in &dirs {
+            fs::write(dir.join("cgroup.procs"), &pid).expect("joins the group");
+        }
+        Some(Self { dirs, child })
+    }
+
+    fn busy(name: &str) -> Option<Self> {
+        Self::start(name, Command::new("sh").args(["-c", "while :; do :; done"]))
+    }
+
+    /// Sets the quota, and lets nothing but the quota hold the group back.
+    fn limit(&self, run_us: u32) {
+        let cpu = self.dirs.first().expect("the cpu hierarchy");
+        fs::write(cpu.join("cpu.cfs_quota_us"), run_us.to_string()).expect("sets the quota");
+        fs::write(cpu.join("cpu.shares"), "262144").expect("sets the weight");
     }
 }
 
-impl Drop for BusyGroup {
+impl Drop for Confined {
     fn drop(&mut self) {
-        let ended = self.busy.kill().and_then(|()| self.busy.wait());
+        let ended = self.child.kill().and_then(|()| self.child.wait());
         let removed = self
             .dirs
             .iter()
@@ -66,17 +69,20 @@ impl Drop for BusyGroup {
     }
 }
 
-/// Calls `tick` with the monotonic time until `SPAN` is over.
-fn each_tick(start: Instant, mut tick: impl FnMut(u64)) {
+/// Calls `tick` with the monotonic time until it answers, or `span` is over.
+fn until<T>(start: Instant, span: Duration, mut tick: impl FnMut(u64) -> Option<T>) -> Option<T> {
     // Nobody ever sends: a receive that times out is a wait for the clock.
     let (_sender, never) = mpsc::channel::<()>();
-    while start.elapsed() < SPAN {
-        tick(now_ns(start));
+    while start.elapsed() < span {
+        if let Some(answer) = tick(now_ns(start)) {
+            return Some(answer);
+        }
         assert_eq!(
             never.recv_timeout(TICK),
             Err(mpsc::RecvTimeoutError::Timeout)
         );
     }
+    None
 }
 
 /// Time since `start`, which counts as the first second.
@@ -97,24 +103,24 @@ fn value(sampler: &Sampler, key: GroupKey, id: SignalId) -> f64 {
 
 #[test]
 fn a_group_with_a_fifth_of_a_cpu_is_read_as_full_and_throttled() {
-    let Some(group) = BusyGroup::start("busy") else {
-        skip::skip("needs root and a cgroup v1 cpu controller under /sys/fs/cgroup/cpu");
+    let Some(group) = Confined::busy("full") else {
         return;
     };
+    group.limit(20_000);
     let (mut each, mut ends) = (
         Sampler::new(Roots::default()),
         Sampler::new(Roots::default()),
     );
     let key = each
-        .watch_process(group.busy.id())
+        .watch_process(group.child.id())
         .expect("watches the group");
     let key_of_ends = ends
-        .watch_process(group.busy.id())
+        .watch_process(group.child.id())
         .expect("watches the group");
     let start = Instant::now();
     ends.sample(now_ns(start));
     let mut seen = Vec::new();
-    each_tick(start, |now_ns| {
+    let never = until(start, SPAN, |now_ns| {
         each.sample(now_ns);
         seen.push(
             each.group(key)
@@ -123,7 +129,9 @@ fn a_group_with_a_fifth_of_a_cpu_is_read_as_full_and_throttled() {
                 .get(SignalId::Throttle)
                 .get(),
         );
+        None::<()>
     });
+    assert_eq!(never, None);
     ends.sample(now_ns(start));
 
     let used = value(&ends, key_of_ends, SignalId::UsedCpus);
@@ -156,15 +164,12 @@ fn a_group_with_a_fifth_of_a_cpu_is_read_as_full_and_throttled() {
 #[test]
 fn a_sample_allocates_nothing_once_files_and_threads_are_known() {
     let mut sampler = Sampler::new(Roots::default());
-    let group = BusyGroup::start("quiet");
-    match &group {
-        Some(group) => {
-            sampler
-                .watch_process(group.busy.id())
-                .expect("watches the group");
-            sampler.watch_pattern(GroupPattern::new("/tidegate-test-quiet-*").expect("a pattern"));
-        }
-        None => skip::skip("without root and cgroup v1 the host alone is sampled"),
+    let group = Confined::busy("quiet");
+    if let Some(group) = &group {
+        sampler
+            .watch_process(group.child.id())
+            .expect("watches the group");
+        sampler.watch_pattern(GroupPattern::new("/tidegate-test-quiet-*").expect("a pattern"));
     }
     // Two searches and looks: the first finds what there is, the second grows what keeps it.
     for second in 1..4 {
@@ -200,4 +205,95 @@ fn a_cgroup2_without_the_cpu_controller_is_not_called_never_throttled() {
         .readings()
         .get(SignalId::Throttle);
     throttle.get().expect_err("there is nothing to measure");
+}
+
+/// Collects the whole heap five times a second, with 150 threads that sleep.
+const COLLECTING_JAVA: &str = "
+public class Collecting {
+    public static void main(String[] args) throws Exception {
+        for (int i = 0; i < 150; i++) {
+            Thread thread = new Thread(() -> { try { Thread.sleep(600000); } catch (Exception e) { } });
+            thread.setDaemon(true);
+            thread.start();
+        }
+        for (;;) { System.gc(); Thread.sleep(200); }
+    }
+}
+";
+
+/// Longest that a JVM may take until its signals are there, on a busy machine.
+const JVM_UP: Duration = Duration::from_secs(90);
+
+/// A JVM in a group of its own, and a sampler that watches it.
+struct Jvm {
+    /// The launcher reads the program from here while it starts.
+    _source: TempDir,
+    _confined: Confined,
+    sampler: Sampler,
+    key: GroupKey,
+}
+
+impl Jvm {
+    fn start(name: &str, option: &str) -> Option<Self> {
+        let mut java = skip::tool("java", "-version")?;
+        let dir = TempDir::new().expect("a temporary folder");
+        let source = dir.path().join("Collecting.java");
+        fs::write(&source, COLLECTING_JAVA).expect("writes the program");
+        let confined = Confined::start(name, java.args([option, "-Xmx64m"]).arg(source))?;
+        let mut sampler = Sampler::new(Roots::default());
+        let key = sampler
+            .watch_process(confined.child.id())
+            .expect("watches the group");
+        Some(Self {
+            _source: dir,
+            _confined: confined,
+            sampler,
+            key,
+        })
+    }
+
+    /// Samples until the signals are as wanted, or it has taken too long.
+    fn becomes(&mut self, wanted: impl Fn(&Readings) -> Option<bool>) -> bool {
+        let (sampler, key) = (&mut self.sampler, self.key);
+        let seen = until(Instant::now(), JVM_UP, |now_ns| {
+            sampler.sample(now_ns);
+            wanted(sampler.group(key)?.readings())?.then_some(())
+        });
+        seen.is_some()
+    }
+}
+
+#[test]
+fn a_jvm_that_collects_its_whole_heap_is_seen_from_outside() {
+    let Some(mut jvm) = Jvm::start("collecting", "-XX:+UseParallelGC") else {
+        return;
+    };
+    let is_seen = jvm.becomes(|readings| {
+        let full = readings.value(SignalId::FullGc)?;
+        Some(full > 2.0 && readings.value(SignalId::Threads)? > 150.0)
+    });
+    let readings = jvm.sampler.group(jvm.key).map(Group::readings);
+    assert!(is_seen, "{readings:?}");
+    for id in [SignalId::GcShare, SignalId::GcCpu, SignalId::HeapUsed] {
+        let share = value(&jvm.sampler, jvm.key, id);
+        assert!((0.0..=1.0).contains(&share), "{}: {share}", id.name());
+    }
+}
+
+#[test]
+fn a_jvm_that_keeps_no_counters_is_not_measured_and_says_why() {
+    let Some(mut jvm) = Jvm::start("silent", "-XX:-UsePerfData") else {
+        return;
+    };
+    let says_why = jvm.becomes(|readings| {
+        // With all its threads it is up, and would have made the file.
+        let is_up = readings.value(SignalId::Threads)? > 150.0;
+        let missing = readings.get(SignalId::FullGc).get().err()?;
+        Some(is_up && missing.fault == Fault::NoPerfData)
+    });
+    assert!(
+        says_why,
+        "{:?}",
+        jvm.sampler.group(jvm.key).map(Group::readings)
+    );
 }

@@ -1,10 +1,11 @@
 //! The names in a directory, without allocating.
 
+use std::fs::File;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{self, FileType, Mode, OFlags, RawDir};
+use rustix::fs::{self, FileType, Mode, OFlags, RawDir, ResolveFlags};
 
 use super::reading::Fault;
 
@@ -12,7 +13,47 @@ use super::reading::Fault;
 const BUFFER_BYTES: usize = 4096;
 
 /// A directory that was there when it was opened.
+#[derive(Debug)]
 pub(crate) struct OpenDirectory(OwnedFd);
+
+impl OpenDirectory {
+    /// Opens a directory below this one, which is the root of every path and link on the way.
+    ///
+    /// # Errors
+    /// The operating system's refusal.
+    pub(crate) fn open_directory(&self, below: &Path) -> Result<Self, Fault> {
+        self.open_below(below, OFlags::RDONLY | OFlags::DIRECTORY)
+            .map(Self)
+    }
+
+    /// Opens a regular file below this directory, which is the root of every path on the way. A link
+    /// in its place is not followed, and a pipe does not hold us up.
+    ///
+    /// # Errors
+    /// The operating system's refusal; [`Fault::Malformed`] for anything but a regular file.
+    pub(crate) fn open_file(&self, below: &Path) -> Result<File, Fault> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let file = File::from(self.open_below(below, flags)?);
+        let stat = fs::fstat(&file).map_err(|errno| Fault::Os(errno.raw_os_error()))?;
+        if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
+            Ok(file)
+        } else {
+            Err(Fault::Malformed("the kind of file"))
+        }
+    }
+
+    fn open_below(&self, below: &Path, flags: OFlags) -> Result<OwnedFd, Fault> {
+        let inside = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        let opened = fs::openat2(
+            &self.0,
+            below,
+            flags | OFlags::CLOEXEC,
+            Mode::empty(),
+            inside,
+        );
+        opened.map_err(|errno| Fault::Os(errno.raw_os_error()))
+    }
+}
 
 /// Opens a directory to read its names.
 ///

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::cgroup::{CgroupSignals, Limiter};
+use super::jvm::Jvms;
 use super::kept_file::ReadBuffer;
 use super::layout::Places;
 use super::parse::cpu_set::CpuSet;
@@ -34,6 +35,7 @@ pub struct Group {
     places: Places,
     signals: CgroupSignals,
     processes: Processes,
+    jvms: Jvms,
     readings: Readings,
 }
 
@@ -111,6 +113,7 @@ impl Groups {
             pattern: None,
             signals: CgroupSignals::new(&places),
             processes: Processes::new(&dir),
+            jvms: Jvms::default(),
             places,
             readings: Readings::new(),
         });
@@ -171,6 +174,9 @@ impl Groups {
             }
             if let Some(Some(group)) = self.slots.get_mut(self.next_look) {
                 group.processes.step(scan, buffer, &mut group.readings);
+                if let Some(pids) = group.processes.jvms() {
+                    group.jvms.sample(pids, scan, buffer, &mut group.readings);
+                }
             }
         }
     }

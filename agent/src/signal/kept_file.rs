@@ -27,8 +27,15 @@ impl ReadBuffer {
     /// # Errors
     /// As [`KeptFile::read`].
     pub(crate) fn read_once(&mut self, path: &Path) -> Result<&[u8], Fault> {
-        let file = File::open(path).map_err(|error| Fault::of(&error))?;
-        let filled = self.fill(&file)?;
+        self.read_file(&File::open(path).map_err(|error| Fault::of(&error))?)
+    }
+
+    /// The whole content of an open file.
+    ///
+    /// # Errors
+    /// As [`KeptFile::read`].
+    pub(crate) fn read_file(&mut self, file: &File) -> Result<&[u8], Fault> {
+        let filled = self.fill(file)?;
         self.content(filled)
     }
 

@@ -38,6 +38,7 @@ mod directory;
 mod fixture;
 mod groups;
 mod host;
+mod jvm;
 mod kept_file;
 mod layout;
 #[cfg(test)]

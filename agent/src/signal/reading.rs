@@ -46,6 +46,10 @@ pub enum Fault {
     GroupOnly,
     /// No thread of the group is known as a garbage collector's.
     NoCollector,
+    /// No JVM was seen in the group.
+    NoJvm,
+    /// The JVM keeps no file with its counters.
+    NoPerfData,
     /// The group did nothing that a share could be told of.
     Idle,
     /// The value has not moved while the machine did.
@@ -90,6 +94,10 @@ impl fmt::Display for Fault {
             Self::HostOnly => f.write_str("belongs to the host, not to a group"),
             Self::GroupOnly => f.write_str("belongs to a group, not to the host"),
             Self::NoCollector => f.write_str("no thread is known as a garbage collector's"),
+            Self::NoJvm => f.write_str("no JVM runs here"),
+            Self::NoPerfData => f.write_str(
+                "the JVM keeps none; it was started with -XX:-UsePerfData, or is no HotSpot",
+            ),
             Self::Idle => f.write_str("no CPU time was used"),
             Self::Frozen => f.write_str("has not moved while the machine did"),
             Self::TooMany => f.write_str("as many groups as fit are watched already"),

@@ -57,6 +57,12 @@ wire_enum! {
         ContextSwitches = 22, "context_switches";
         /// Share of the group's CPU time that went to garbage collectors' threads.
         GcCpu = 23, "gc_cpu";
+        /// Share of the time in which garbage collection stopped a JVM; of several JVMs the worst.
+        GcShare = 24, "gc_share";
+        /// Full garbage collections in the last 10 s.
+        FullGc = 25, "full_gc";
+        /// Share of the largest heap in use; of several JVMs the fullest.
+        HeapUsed = 26, "heap_used";
     }
 }
 
@@ -105,7 +111,9 @@ impl SignalId {
             | Self::CpuUser
             | Self::CpuSystem
             | Self::Burst
-            | Self::GcCpu => Unit::Ratio,
+            | Self::GcCpu
+            | Self::GcShare
+            | Self::HeapUsed => Unit::Ratio,
             Self::Load1
             | Self::Runnable
             | Self::EffectiveCpus
@@ -114,7 +122,8 @@ impl SignalId {
             | Self::Blocked
             | Self::UsedCpus
             | Self::RunqueueWait
-            | Self::Threads => Unit::Count,
+            | Self::Threads
+            | Self::FullGc => Unit::Count,
             Self::ContextSwitches => Unit::PerSecond,
         }
     }

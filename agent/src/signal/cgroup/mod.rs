@@ -6,6 +6,8 @@ mod throttle;
 mod usage;
 
 #[cfg(test)]
+mod captures;
+#[cfg(test)]
 mod tests;
 
 use std::path::{Path, PathBuf};

@@ -159,4 +159,7 @@ fn group_only(out: &mut Readings) {
         SignalId::GcCpu,
         Err(Fault::GroupOnly).named("/proc/PID/task"),
     );
+    for id in [SignalId::GcShare, SignalId::FullGc, SignalId::HeapUsed] {
+        out.set(id, Err(Fault::GroupOnly).named("hsperfdata"));
+    }
 }

@@ -4,6 +4,7 @@
 //! number that does not fit 64 bits is malformed.
 
 pub(crate) mod cpu_set;
+pub(crate) mod hsperfdata;
 pub(crate) mod load_average;
 pub(crate) mod membership;
 pub(crate) mod mount_info;

@@ -29,6 +29,9 @@ const THREADS_PER_TICK: u32 = 64;
 /// What finding the threads of one process costs, against looking at one thread.
 const LISTING_COST: u32 = 2;
 
+/// Most JVMs of one group that are read.
+const JVMS_MAX: usize = 16;
+
 const TASKS: &str = "/proc/PID/task";
 
 /// What the looks of all groups share in one tick: what may still be done, and the means.
@@ -66,8 +69,13 @@ impl Scan {
         self.budget = self.budget.saturating_sub(cost);
     }
 
+    /// When the tick is.
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
     /// A path below `/proc`, in memory that is used again.
-    fn path(&mut self, below: fmt::Arguments<'_>) -> &Path {
+    pub(crate) fn path(&mut self, below: fmt::Arguments<'_>) -> &Path {
         self.path.clear();
         self.path.push(&self.proc);
         // Writing to a string in memory cannot fail.
@@ -86,8 +94,38 @@ pub(crate) struct Processes {
     is_looking: bool,
     look: Look,
     table: TaskTable,
-    growing: ThreadGroups,
-    told: ThreadGroups,
+    growing: Seen,
+    told: Seen,
+    has_told: bool,
+}
+
+/// What a look gathers beside its sums.
+#[derive(Debug)]
+struct Seen {
+    thread_groups: ThreadGroups,
+    jvms: Vec<u32>,
+}
+
+impl Seen {
+    fn new() -> Self {
+        Self {
+            thread_groups: ThreadGroups::new(),
+            jvms: Vec::with_capacity(JVMS_MAX),
+        }
+    }
+
+    fn clear(&mut self) {
+        self.thread_groups.clear();
+        self.jvms.clear();
+    }
+
+    /// Notes a JVM by its launcher or by a thread that every `HotSpot` has.
+    fn note_jvm(&mut self, pid: u32, tid: u32, name: &[u8]) {
+        let is_jvm = name == b"VM Thread" || (pid == tid && name == b"java");
+        if is_jvm && self.jvms.len() < JVMS_MAX && !self.jvms.contains(&pid) {
+            self.jvms.push(pid);
+        }
+    }
 }
 
 impl Processes {
@@ -101,14 +139,20 @@ impl Processes {
             is_looking: false,
             look: Look::default(),
             table: TaskTable::default(),
-            growing: ThreadGroups::new(),
-            told: ThreadGroups::new(),
+            growing: Seen::new(),
+            told: Seen::new(),
+            has_told: false,
         }
     }
 
     /// The thread groups of the last look that was finished.
     pub(crate) fn thread_groups(&self) -> &[ThreadGroup] {
-        self.told.as_slice()
+        self.told.thread_groups.as_slice()
+    }
+
+    /// Pids of the JVMs that the last finished look saw; `None` before the first is finished.
+    pub(crate) fn jvms(&self) -> Option<&[u32]> {
+        self.has_told.then_some(self.told.jvms.as_slice())
     }
 
     /// Goes on with the look until it is finished or the tick has done its share.
@@ -153,6 +197,7 @@ impl Processes {
         }
         self.look.tell(out);
         std::mem::swap(&mut self.growing, &mut self.told);
+        self.has_told = true;
     }
 
     fn list_threads(&mut self, pid: u32, scan: &mut Scan) {
@@ -180,6 +225,7 @@ impl Processes {
             return;
         }
         self.look.add(name.bytes(), state);
+        self.growing.note_jvm(pid, tid, name.bytes());
         let path = scan.path(format_args!("/{pid}/task/{tid}/schedstat"));
         let sched = buffer.read_once(path).and_then(sched_stat::parse);
         let rates = match sched {
@@ -193,7 +239,8 @@ impl Processes {
             }
         };
         self.look.add_rates(name.bytes(), rates);
-        self.growing.add(name.bytes(), rates.used_cpus);
+        let groups = &mut self.growing.thread_groups;
+        groups.add(name.bytes(), rates.used_cpus);
     }
 
     /// A thread that ended while it was looked at is gone, and that is all; anything else hides it.

@@ -1,0 +1,64 @@
+//! Finds the file of a JVM in the JVM's own view of the file system.
+//!
+//! A container has its own `/tmp` and its own pids. Its owner may put anything there, so every path is
+//! resolved inside the root of the process, links and pipes are not followed.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use super::super::directory::{self, OpenDirectory};
+use super::super::kept_file::ReadBuffer;
+use super::super::parse::{lines, number, words};
+use super::super::processes::Scan;
+use super::super::reading::Fault;
+
+/// Where a `HotSpot` puts the files of a user, whatever `java.io.tmpdir` says.
+const TMP: &str = "tmp";
+const USER_DIRECTORY: &[u8] = b"hsperfdata_";
+
+/// The root directory of a process.
+///
+/// # Errors
+/// The process is gone, or is not ours to look into.
+pub(super) fn root(pid: u32, scan: &mut Scan) -> Result<OpenDirectory, Fault> {
+    directory::open(scan.path(format_args!("/{pid}/root")))
+}
+
+/// The path of the JVM's file below its root.
+///
+/// # Errors
+/// [`Fault::NoPerfData`] if there is none: the JVM was started with `-XX:-UsePerfData`, or is not a
+/// `HotSpot`.
+pub(super) fn file(
+    pid: u32,
+    root: &OpenDirectory,
+    scan: &mut Scan,
+    buffer: &mut ReadBuffer,
+) -> Result<PathBuf, Fault> {
+    let status = buffer.read_once(scan.path(format_args!("/{pid}/status")));
+    let inner = status
+        .ok()
+        .and_then(innermost_pid)
+        .unwrap_or(u64::from(pid))
+        .to_string();
+    let tmp = root
+        .open_directory(Path::new(TMP))
+        .map_err(|_absent| Fault::NoPerfData)?;
+    let mut found = None;
+    directory::each_directory(tmp, &mut |name| {
+        if name.starts_with(USER_DIRECTORY) {
+            let below = Path::new(TMP).join(OsStr::from_bytes(name)).join(&inner);
+            if root.open_file(&below).is_ok() {
+                found = Some(below);
+            }
+        }
+    })?;
+    found.ok_or(Fault::NoPerfData)
+}
+
+/// The pid of a process in its own pid namespace: the last of the line `NSpid`.
+fn innermost_pid(status: &[u8]) -> Option<u64> {
+    let line = lines(status).find(|line| line.starts_with(b"NSpid:"))?;
+    words(line).last().and_then(number)
+}

@@ -1,0 +1,163 @@
+//! The JVMs of a group, seen from outside: nothing is attached, nothing is mapped, a file is read.
+
+mod find;
+mod full_gc;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+
+use tidegate_abi::signal::SignalId;
+
+use self::full_gc::FullGcWindow;
+use super::kept_file::ReadBuffer;
+use super::meter::{Meter, to_f64};
+use super::parse::hsperfdata::{self, JvmCounters};
+use super::processes::Scan;
+use super::reading::{Fault, Named as _, Readings};
+
+/// Time between two readings of a JVM's counters.
+const SAMPLE_EVERY_NS: u64 = 1_000_000_000;
+const NS_PER_S: u64 = 1_000_000_000;
+const SOURCE: &str = "hsperfdata";
+
+/// The JVMs of one group.
+#[derive(Debug, Default)]
+pub(crate) struct Jvms {
+    readers: Vec<JvmReader>,
+    next_ns: u64,
+}
+
+impl Jvms {
+    /// Reads the counters of the JVMs with these pids, once a second. Of several JVMs the worst share
+    /// and the sum of full collections are told; one that does not tell leaves that to the others.
+    pub(crate) fn sample(
+        &mut self,
+        pids: &[u32],
+        scan: &mut Scan,
+        buffer: &mut ReadBuffer,
+        out: &mut Readings,
+    ) {
+        if scan.now_ns() < self.next_ns {
+            return;
+        }
+        self.next_ns = scan.now_ns().saturating_add(SAMPLE_EVERY_NS);
+        self.readers.retain(|reader| pids.contains(&reader.pid));
+        for pid in pids {
+            if !self.readers.iter().any(|reader| reader.pid == *pid) {
+                self.readers.push(JvmReader::new(*pid));
+            }
+        }
+        let mut told = JvmSample::missing(Fault::NoJvm);
+        for reader in &mut self.readers {
+            told = told.and(reader.sample(scan, buffer));
+        }
+        out.set(SignalId::GcShare, told.gc_share.named(SOURCE));
+        out.set(SignalId::FullGc, told.full_gcs.map(to_f64).named(SOURCE));
+        out.set(SignalId::HeapUsed, told.heap_used.named(SOURCE));
+    }
+}
+
+/// What one or several JVMs tell.
+#[derive(Debug, Clone, Copy)]
+struct JvmSample {
+    gc_share: Result<f64, Fault>,
+    full_gcs: Result<u64, Fault>,
+    heap_used: Result<f64, Fault>,
+}
+
+impl JvmSample {
+    fn missing(fault: Fault) -> Self {
+        Self {
+            gc_share: Err(fault),
+            full_gcs: Err(fault),
+            heap_used: Err(fault),
+        }
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            gc_share: joined(self.gc_share, other.gc_share, f64::max),
+            full_gcs: joined(self.full_gcs, other.full_gcs, u64::saturating_add),
+            heap_used: joined(self.heap_used, other.heap_used, f64::max),
+        }
+    }
+}
+
+/// The value of both, or of the one that has one; of two faults the later, which is a JVM's own.
+fn joined<T>(
+    one: Result<T, Fault>,
+    other: Result<T, Fault>,
+    join: impl Fn(T, T) -> T,
+) -> Result<T, Fault> {
+    match (one, other) {
+        (Ok(one), Ok(other)) => Ok(join(one, other)),
+        (Ok(value), Err(_)) | (Err(_), Ok(value)) => Ok(value),
+        (Err(_), Err(fault)) => Err(fault),
+    }
+}
+
+#[derive(Debug)]
+struct JvmReader {
+    pid: u32,
+    /// The file below the root of the process, once it is found.
+    file: Option<PathBuf>,
+    collecting: Meter,
+    full: FullGcWindow,
+}
+
+impl JvmReader {
+    fn new(pid: u32) -> Self {
+        Self {
+            pid,
+            file: None,
+            collecting: Meter::default(),
+            full: FullGcWindow::new(),
+        }
+    }
+
+    fn sample(&mut self, scan: &mut Scan, buffer: &mut ReadBuffer) -> JvmSample {
+        match self.read(scan, buffer) {
+            Ok(counters) => self.told(scan.now_ns(), counters),
+            Err(fault) => {
+                self.file = None;
+                JvmSample::missing(fault)
+            }
+        }
+    }
+
+    fn read(&mut self, scan: &mut Scan, buffer: &mut ReadBuffer) -> Result<JvmCounters, Fault> {
+        let root = find::root(self.pid, scan)?;
+        let below = match self.file.take() {
+            Some(known) => known,
+            None => find::file(self.pid, &root, scan, buffer)?,
+        };
+        let file = root.open_file(&below)?;
+        self.file = Some(below);
+        buffer.read_file(&file).and_then(hsperfdata::parse)
+    }
+
+    fn told(&mut self, now_ns: u64, counters: JvmCounters) -> JvmSample {
+        let missing = |name| Fault::NoField(name);
+        let gc_ns = collecting_ns(counters).ok_or(missing("sun.gc.collector.0.time"));
+        let full = counters
+            .full_gcs
+            .ok_or(missing("sun.gc.collector.1.invocations"));
+        JvmSample {
+            gc_share: gc_ns.and_then(|ns| Ok(self.collecting.step(now_ns, ns)?.rate().min(1.0))),
+            full_gcs: full.and_then(|count| self.full.take(now_ns, count)),
+            heap_used: heap_used(counters).ok_or(missing("sun.gc.generation.0.maxCapacity")),
+        }
+    }
+}
+
+/// Time in collections in ns; exact where the JVM counts ns, as it does on Linux.
+fn collecting_ns(counters: JvmCounters) -> Option<u64> {
+    let ns = u128::from(counters.gc_ticks?) * u128::from(NS_PER_S);
+    u64::try_from(ns.checked_div(u128::from(counters.ticks_per_s?))?).ok()
+}
+
+fn heap_used(counters: JvmCounters) -> Option<f64> {
+    Some(to_f64(counters.heap_used?) / to_f64(counters.heap_max?))
+}
