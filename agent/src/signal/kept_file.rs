@@ -12,6 +12,10 @@ const BUFFER_START_BYTES: usize = 64 * 1024;
 /// Where a buffer ends; no file that is read here comes near.
 const BUFFER_MAX_BYTES: usize = 4 * 1024 * 1024;
 
+/// A first read this short was also the last. The kernel hands out whole records, a page at a time: it
+/// stops so early only at the end, as no record of the files read here takes three quarters of a page.
+const SHORT_BYTES: usize = 1024;
+
 /// Bytes that every reader of a thread shares. It grows while it is too small, then never again.
 #[derive(Debug)]
 pub(crate) struct ReadBuffer(Vec<u8>);
@@ -55,6 +59,7 @@ impl ReadBuffer {
                 Ok(0) if filled < self.0.len() => return Ok(filled),
                 Ok(0) if self.0.len() >= BUFFER_MAX_BYTES => return Err(Fault::TooLarge),
                 Ok(0) => self.0.resize(self.0.len().saturating_mul(2), 0),
+                Ok(count) if filled == 0 && count <= SHORT_BYTES => return Ok(count),
                 Ok(count) => filled = filled.saturating_add(count),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(Fault::of(&error)),

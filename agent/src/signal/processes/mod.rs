@@ -24,10 +24,10 @@ use super::parse::task_stat::TaskState;
 use super::parse::{number, sched_stat, task_stat};
 use super::reading::{Fault, Missing, Readings};
 
-/// Threads that are looked at in one tick, over all groups: about half a millisecond.
-const THREADS_PER_TICK: u32 = 64;
+/// Threads that are looked at in one tick, over all groups: about 200 system calls.
+const THREADS_PER_TICK: u32 = 32;
 /// What finding the threads of one process costs, against looking at one thread.
-const LISTING_COST: u32 = 2;
+const LISTING_COST: u32 = 1;
 
 /// Most JVMs of one group that are read.
 const JVMS_MAX: usize = 16;
