@@ -1,33 +1,39 @@
 //! Doors: the ways by which a service reaches the gate.
 //!
-//! [`Doors::open`] places the sockets, [`Doors::serve`] answers on them until it is dropped. The gate decides;
-//! a door only carries the question and the answer.
+//! [`Doors::open`] places the sockets, [`Doors::serve`] answers on them until it is dropped. The gate
+//! decides; a door only carries the question and the answer.
 
 pub mod gate_socket;
+pub mod http;
 pub mod open_files;
 pub mod peer;
+pub mod settings;
 pub mod socket_path;
 
-use std::path::PathBuf;
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
+use tidegate_abi::decision::Outcome;
+use tidegate_segment::clock::monotonic_ns;
+use tidegate_segment::sync::{Ordering, Word};
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::MissedTickBehavior;
+
+use crate::control::Handle;
+use crate::telemetry::scrape::Metrics;
 use crate::tenant::Tenant;
-use crate::tenant::scope_resolver::ScopeResolver;
-use socket_path::Access;
+use gate_socket::GateSocket;
 
-/// How the doors are.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
-    /// Directory of the sockets.
-    pub directory: PathBuf,
-    /// Who may use them.
-    pub access: Access,
-    /// Most connections to the gate socket.
-    pub connections_max: usize,
-    /// A connection that sends no hello for this long ends.
-    pub hello_deadline: Duration,
-}
+pub use settings::Settings;
+
+/// How often permits that ended by the clock are looked for.
+const SWEEP: Duration = Duration::from_millis(500);
+
+/// Most threads that answer. A decision takes less time than to hand it to another core.
+const THREADS_MAX: usize = 4;
 
 /// Why the doors could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +41,23 @@ pub enum OpenError {
     /// A socket could not be placed.
     #[error(transparent)]
     Path(#[from] socket_path::PathError),
+    /// The metrics would be readable from other machines.
+    #[error(
+        "http.metrics_listen = \"{0}\": is not a loopback address; use 127.0.0.1 or [::1], or \
+         http.metrics_enabled = false"
+    )]
+    Remote(SocketAddr),
+    /// Nothing can listen at the address of the metrics.
+    #[error(
+        "http.metrics_listen = \"{address}\": cannot listen: {error}; choose another port, or \
+         http.metrics_enabled = false"
+    )]
+    Metrics {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        error: io::Error,
+    },
 }
 
 /// What the doors serve from.
@@ -42,14 +65,52 @@ pub enum OpenError {
 pub struct Context {
     /// The pages of the default tenant.
     pub tenant: Arc<Tenant>,
-    /// Finds the scope of a process that connects.
-    pub scopes: Arc<dyn ScopeResolver>,
+    /// The control loop: scopes of processes, state of scopes.
+    pub control: Arc<Mutex<Handle>>,
+    /// Metrics that live between scrapes.
+    pub metrics: Arc<Metrics>,
+    /// When the agent started.
+    pub started: Instant,
+    /// Time between two ticks.
+    pub tick: Duration,
+    /// A permit given over HTTP comes back after this time.
+    pub permit_time_to_live: Duration,
+    /// See [`Context::set_reload_succeeded`].
+    pub reload_failed: Word,
+}
+
+impl Context {
+    /// Takes down how the last reload of configuration and rules went.
+    pub fn set_reload_succeeded(&self, succeeded: bool) {
+        // Relaxed: a flag for people.
+        self.reload_failed
+            .store(u64::from(!succeeded), Ordering::Relaxed);
+    }
+
+    /// Whether the last reload was taken over; true before the first.
+    pub fn reload_succeeded(&self) -> bool {
+        self.reload_failed.load(Ordering::Relaxed) == 0
+    }
+}
+
+/// The runtime that the doors run in.
+///
+/// # Errors
+/// The system gives no threads or descriptors.
+pub fn runtime() -> io::Result<Runtime> {
+    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    Builder::new_multi_thread()
+        .worker_threads(cpus.min(THREADS_MAX))
+        .thread_name("door")
+        .enable_all()
+        .build()
 }
 
 /// The doors, placed and listening. Nobody is answered before [`Doors::serve`].
 #[derive(Debug)]
 pub struct Doors {
-    gate_socket: gate_socket::GateSocket,
+    gate_socket: GateSocket,
+    http: http::Listeners,
 }
 
 impl Doors {
@@ -61,12 +122,82 @@ impl Doors {
         open_files::raise_limit();
         socket_path::make_directory(&settings.directory)?;
         Ok(Self {
-            gate_socket: gate_socket::GateSocket::open(settings)?,
+            gate_socket: GateSocket::open(settings)?,
+            http: http::Listeners::open(settings)?,
         })
+    }
+
+    /// Address of the metrics over TCP; `None` where they are off.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.http.metrics_address()
     }
 
     /// Answers on all doors until it is dropped.
     pub async fn serve(self, context: Arc<Context>) {
-        self.gate_socket.serve(context).await;
+        tokio::join!(
+            self.gate_socket.serve(Arc::clone(&context)),
+            self.http.serve(Arc::clone(&context)),
+            end_timed_permits(context),
+        );
+    }
+}
+
+/// Gives back the permits of HTTP clients that ended by the clock.
+async fn end_timed_permits(context: Arc<Context>) {
+    let mut sweep = tokio::time::interval(SWEEP);
+    sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        sweep.tick().await;
+        let ended = context
+            .tenant
+            .timed_permits()
+            .lock()
+            .take_ended(monotonic_ns());
+        for pass in ended {
+            context.tenant.exit(pass, Outcome::Ignore);
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::path::Path;
+
+    use tidegate_abi::geometry::Geometry;
+
+    use super::*;
+    use crate::control::{Driver, Plan};
+    use crate::signal::{Roots, Sampler};
+    use socket_path::Access;
+
+    /// Doors in a directory, without metrics over TCP.
+    pub(crate) fn settings(directory: &Path) -> Settings {
+        Settings {
+            directory: directory.to_owned(),
+            access: Access {
+                group: None,
+                mode: 0o660,
+            },
+            connections_max: 4096,
+            hello_deadline: Duration::from_secs(10),
+            metrics_listen: None,
+            metrics_remote: false,
+        }
+    }
+
+    /// A context whose control loop has not ticked yet.
+    pub(crate) fn context() -> Arc<Context> {
+        let tenant = crate::tenant::tests::tenant(Geometry::new(64, 4, 2, 2).unwrap());
+        let sampler = Sampler::new(Roots::default());
+        let (_driver, control) = Driver::new(sampler, Vec::new(), Plan::default());
+        Arc::new(Context {
+            tenant: Arc::new(tenant),
+            control: Arc::new(Mutex::new(control)),
+            metrics: Arc::new(Metrics::new().unwrap()),
+            started: Instant::now(),
+            tick: Duration::from_millis(100),
+            permit_time_to_live: Duration::from_mins(1),
+            reload_failed: Word::new(0),
+        })
     }
 }

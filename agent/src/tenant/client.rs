@@ -6,6 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tidegate_segment::sync::{Ordering, Word};
 
+use super::HOST;
 use super::seats::Seat;
 
 /// Who is at the other end of a connection.
@@ -17,8 +18,6 @@ pub struct Who {
     pub uid: u32,
     /// Name of the process.
     pub name: String,
-    /// Index of the scope of its own cgroup.
-    pub scope: u32,
     /// Its seat, if it maps the pages.
     pub seat: Option<Seat>,
 }
@@ -28,10 +27,22 @@ pub struct Who {
 pub struct Client {
     /// Who is at the other end.
     pub who: Who,
+    scope: Word,
     held: Word,
 }
 
 impl Client {
+    /// Index of the scope of its own cgroup; 0, the host, until the tick has found it.
+    pub fn scope(&self) -> u32 {
+        // Relaxed: the scope was published before it was told.
+        u32::try_from(self.scope.load(Ordering::Relaxed)).unwrap_or(HOST)
+    }
+
+    /// Takes down the scope of its own cgroup.
+    pub fn set_scope(&self, scope: u32) {
+        self.scope.store(u64::from(scope), Ordering::Relaxed);
+    }
+
     /// Takes down how many permits the agent holds for the connection.
     pub fn set_held(&self, held: usize) {
         let held = u64::try_from(held).unwrap_or(u64::MAX);
@@ -66,6 +77,7 @@ impl Clients {
     pub fn add(&self, who: Who) -> (Ticket, Arc<Client>) {
         let client = Arc::new(Client {
             who,
+            scope: Word::new(u64::from(HOST)),
             held: Word::new(0),
         });
         let mut list = self.list.lock();

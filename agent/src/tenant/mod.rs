@@ -11,7 +11,6 @@ pub mod decide;
 pub mod directory;
 pub mod limit;
 pub mod permit;
-pub mod scope_resolver;
 pub mod seat_life;
 pub mod seats;
 

@@ -98,9 +98,13 @@ impl Seats {
         }
     }
 
-    /// Moves a process to another scope (it changed its cgroup).
+    /// Moves a process to the scope of its cgroup; nothing happens if the seat was taken away.
     pub fn move_to_scope(&self, seat: Seat, scope: u32) {
-        self.table.lock().writer.move_to_scope(seat.index, scope);
+        let mut table = self.table.lock();
+        let word = table.writer.board().seat(seat.index);
+        if word.live && word.generation == seat.generation {
+            table.writer.move_to_scope(seat.index, scope);
+        }
     }
 
     /// Counts of a resource over all processes that ever were.

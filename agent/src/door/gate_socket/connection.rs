@@ -82,18 +82,14 @@ struct Connection {
 impl Connection {
     fn begin(context: &Context, wire: &Wire, hello: Hello) -> io::Result<Self> {
         let peer = Peer::of(wire.socket())?;
-        let scope = match peer.pid {
-            0 => 0,
-            pid => context.scopes.scope_of(pid),
-        };
-        let seated = hello.seat(context, wire.socket(), peer, scope);
+        let seated = hello.seat(context, wire.socket(), peer);
         let (ticket, client) = context.tenant.clients().add(Who {
             pid: peer.pid,
             uid: peer.uid,
             name: process_name(peer.pid).unwrap_or_default(),
-            scope,
             seat: seated.as_ref().map(|seated| seated.seat),
         });
+        find_scope(context, &client);
         Ok(Self {
             tenant: Arc::clone(&context.tenant),
             client,
@@ -107,7 +103,7 @@ impl Connection {
     /// Puts the welcome in place.
     fn greet(&self, wire: &mut Wire) {
         let who = &self.client.who;
-        wire.put(hello::welcome(&self.tenant, who.seat, who.scope));
+        wire.put(hello::welcome(&self.tenant, who.seat, self.client.scope()));
     }
 
     /// Puts the answer to the frame that was received in place.
@@ -171,10 +167,7 @@ impl Connection {
             class: ask.class,
             ..Request::default()
         };
-        match self
-            .tenant
-            .enter(self.client.who.scope, found.slot, request)
-        {
+        match self.tenant.enter(self.client.scope(), found.slot, request) {
             Verdict::Admitted(pass) => {
                 self.permits
                     .hold(token, pass, self.client.who.uid, u64::MAX);
@@ -199,6 +192,30 @@ impl Connection {
         self.client.set_held(self.permits.len());
         Ok(Message::Exited.encode())
     }
+}
+
+/// Asks the tick for the scope of the client's cgroup. The answer comes with the next tick; until then
+/// the client belongs to the host alone, and nobody waits.
+fn find_scope(context: &Context, client: &Arc<Client>) {
+    if client.who.pid == 0 {
+        return;
+    }
+    let asked = context.control.lock().scope_of(client.who.pid);
+    let told = match asked {
+        Ok(told) => told,
+        Err(overrun) => {
+            tracing::warn!(pid = client.who.pid, %overrun, "a client is held to the host's limits alone");
+            return;
+        }
+    };
+    let (client, tenant) = (Arc::clone(client), Arc::clone(&context.tenant));
+    tokio::spawn(async move {
+        let Ok(scope) = told.await else { return };
+        client.set_scope(scope);
+        if let Some(seat) = client.who.seat {
+            tenant.seats().move_to_scope(seat, scope);
+        }
+    });
 }
 
 fn refused(refusal: &Refusal) -> Answer {

@@ -9,9 +9,9 @@ use tokio_seqpacket::UnixSeqpacket;
 use super::fault::Fault;
 use crate::door::Context;
 use crate::door::peer::{self, Peer};
-use crate::tenant::Tenant;
 use crate::tenant::seat_life::{self, Seated};
 use crate::tenant::seats::Seat;
+use crate::tenant::{HOST, Tenant};
 
 /// A service's clock that differs by more is in another time namespace, ns. A hello may have waited in
 /// the socket, so a little is no sign; the service itself compares with the time in the welcome.
@@ -55,7 +55,6 @@ impl Hello {
         context: &Context,
         socket: &UnixSeqpacket,
         peer: Peer,
-        scope: u32,
     ) -> Option<Seated> {
         if !self.map {
             return None;
@@ -71,7 +70,7 @@ impl Hello {
             pid: peer.pid,
             start: seat_life::start_time(peer.pid).unwrap_or(0),
             uid: peer.uid,
-            scope,
+            scope: HOST,
         };
         match seat_life::seat(&context.tenant, process, peer::pidfd(socket)) {
             Ok(seated) => Some(seated),

@@ -2,7 +2,6 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use tidegate_abi::decision::{Class, Direction, Outcome, Reason, RefusalKind};
-use tidegate_abi::geometry::Geometry;
 use tidegate_abi::message::{
     Answer, Ask, FRAME_MAX, FaultCode, HELLO_MAP, Message, NO_SEAT, TOKEN, Welcome,
 };
@@ -12,10 +11,8 @@ use tidegate_segment::os::memfd::{self, Kind};
 use tokio_seqpacket::ancillary::OwnedAncillaryMessage;
 
 use super::*;
-use crate::door::socket_path::Access;
+use crate::door::tests::{context, settings};
 use crate::tenant::limit::tests::limits;
-use crate::tenant::scope_resolver::HostAlone;
-use crate::tenant::tests::tenant;
 
 const DEADLINE: Duration = Duration::from_secs(5);
 
@@ -28,20 +25,9 @@ struct Door {
 impl Door {
     fn open(change: impl FnOnce(&mut Settings)) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let mut settings = Settings {
-            directory: directory.path().to_owned(),
-            access: Access {
-                group: None,
-                mode: 0o660,
-            },
-            connections_max: 4096,
-            hello_deadline: Duration::from_secs(10),
-        };
+        let mut settings = settings(directory.path());
         change(&mut settings);
-        let context = Arc::new(Context {
-            tenant: Arc::new(tenant(Geometry::new(64, 4, 2, 2).unwrap())),
-            scopes: Arc::new(HostAlone),
-        });
+        let context = context();
         let socket = GateSocket::open(&settings).unwrap();
         tokio::spawn(socket.serve(Arc::clone(&context)));
         Self { directory, context }
@@ -513,15 +499,7 @@ async fn a_thousand_connections_at_once_are_served() {
 #[tokio::test]
 async fn a_second_agent_is_refused_and_names_the_first() {
     let door = Door::plain();
-    let settings = Settings {
-        directory: door.directory.path().to_owned(),
-        access: Access {
-            group: None,
-            mode: 0o660,
-        },
-        connections_max: 1,
-        hello_deadline: DEADLINE,
-    };
+    let settings = settings(door.directory.path());
     let error = GateSocket::open(&settings).unwrap_err().to_string();
     let own = std::process::id();
     assert_eq!(

@@ -1,0 +1,102 @@
+//! The routes that decide.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::rejection::{BytesRejection, QueryRejection};
+use axum::extract::{ConnectInfo, Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use serde::Serialize;
+use serde_json::json;
+use tidegate_segment::clock::monotonic_ns;
+use tidegate_segment::gate::Verdict;
+
+use super::Caller;
+use super::answer::{self, Wrong};
+use super::input::{self, Asked, Ended};
+use crate::door::Context;
+use crate::tenant::HOST;
+
+#[derive(Serialize)]
+struct Given {
+    admitted: bool,
+    permit: String,
+    wait_ms: u32,
+}
+
+/// Asks for a permit. It ends by the clock, since no process holds it.
+pub(super) async fn enter(
+    State(context): State<Arc<Context>>,
+    ConnectInfo(caller): ConnectInfo<Caller>,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, Wrong> {
+    let (resource, request) = input::json::<Asked>(body)?.check()?;
+    let tenant = &context.tenant;
+    let slot = tenant.directory().resolve(&resource).slot;
+    let token = tenant.timed_permits().lock().draw().map_err(busy)?;
+    match tenant.enter(HOST, slot, request) {
+        Verdict::Admitted(pass) => {
+            let life_ns = u64::try_from(context.permit_time_to_live.as_nanos());
+            let ends_ns = monotonic_ns().saturating_add(life_ns.unwrap_or(u64::MAX));
+            let mut permits = tenant.timed_permits().lock();
+            permits.hold(token, pass, caller.uid, ends_ns);
+            Ok(Json(Given {
+                admitted: true,
+                permit: input::token_text(&token),
+                wait_ms: 0,
+            })
+            .into_response())
+        }
+        Verdict::Refused(refusal) => Ok(answer::refused(tenant, &refusal)),
+        Verdict::Stale => Err(stale()),
+    }
+}
+
+/// Gives a permit back.
+pub(super) async fn exit(
+    State(context): State<Arc<Context>>,
+    ConnectInfo(caller): ConnectInfo<Caller>,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, Wrong> {
+    let (token, outcome) = input::json::<Ended>(body)?.check()?;
+    let pass = context
+        .tenant
+        .timed_permits()
+        .lock()
+        .take(&token, caller.uid);
+    let Some(pass) = pass else {
+        return Err(Wrong::new(
+            StatusCode::NOT_FOUND,
+            "permit: no such permit; it was given back or has ended already, or another user's",
+        ));
+    };
+    context.tenant.exit(pass, outcome);
+    Ok(Json(json!({})).into_response())
+}
+
+/// Decides once and holds nothing.
+pub(super) async fn admit(
+    State(context): State<Arc<Context>>,
+    query: Result<Query<Asked>, QueryRejection>,
+) -> Result<Response, Wrong> {
+    let Query(asked) = query.map_err(|rejection| Wrong::input(rejection.body_text()))?;
+    let (resource, request) = asked.check()?;
+    let tenant = &context.tenant;
+    let slot = tenant.directory().resolve(&resource).slot;
+    match tenant.admit_once(HOST, slot, request) {
+        Verdict::Admitted(_given_back) => Ok(Json(json!({"admitted": true})).into_response()),
+        Verdict::Refused(refusal) => Ok(answer::refused(tenant, &refusal)),
+        Verdict::Stale => Err(stale()),
+    }
+}
+
+fn busy(error: crate::tenant::permit::HoldError) -> Wrong {
+    Wrong::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+}
+
+fn stale() -> Wrong {
+    let text = "the resource changed while the agent decided; ask again";
+    Wrong::new(StatusCode::SERVICE_UNAVAILABLE, text)
+}

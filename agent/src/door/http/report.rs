@@ -1,0 +1,90 @@
+//! The routes that tell.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse as _, Response};
+use serde::Serialize;
+use tidegate_segment::board::AgentLife;
+use tidegate_segment::clock::monotonic_ns;
+
+use super::answer::Wrong;
+use crate::door::Context;
+use crate::telemetry::status::{self, RuleReport, Status};
+use crate::telemetry::{fill, scrape};
+
+pub(super) async fn status(State(context): State<Arc<Context>>) -> Json<Status> {
+    Json(Status::of(&context))
+}
+
+#[derive(Serialize)]
+pub(super) struct Scopes {
+    scopes: Vec<status::Scope>,
+}
+
+pub(super) async fn scopes(State(context): State<Arc<Context>>) -> Json<Scopes> {
+    let snapshot = context.control.lock().snapshot();
+    Json(Scopes {
+        scopes: status::scopes(&snapshot),
+    })
+}
+
+#[derive(Serialize)]
+pub(super) struct Resources {
+    resources: Vec<status::Resource>,
+}
+
+pub(super) async fn resources(State(context): State<Arc<Context>>) -> Json<Resources> {
+    Json(Resources {
+        resources: status::resources(&context.tenant),
+    })
+}
+
+#[derive(Serialize)]
+pub(super) struct Rules {
+    generation: u64,
+    rules: Vec<RuleReport>,
+}
+
+pub(super) async fn rules(State(context): State<Arc<Context>>) -> Json<Rules> {
+    Json(Rules {
+        generation: context.tenant.board().rules_generation(),
+        rules: status::rules(&context.tenant),
+    })
+}
+
+pub(super) async fn put_rules(Path(kind): Path<String>) -> Wrong {
+    let text = format!(
+        "rules of kind {kind} cannot be put over HTTP yet; write a file into the rules directory"
+    );
+    Wrong::new(StatusCode::NOT_IMPLEMENTED, text)
+}
+
+pub(super) async fn metrics(State(context): State<Arc<Context>>) -> Response {
+    match fill::scrape(&context).text() {
+        Ok(text) => ([(CONTENT_TYPE, scrape::CONTENT_TYPE)], text).into_response(),
+        Err(error) => {
+            let text = format!("the metrics cannot be written: {error}");
+            Wrong::new(StatusCode::INTERNAL_SERVER_ERROR, text).into_response()
+        }
+    }
+}
+
+/// Whether the agent answers at all.
+pub(super) async fn healthz() -> &'static str {
+    "ok\n"
+}
+
+/// Whether its ticks come, so that adaptive limits are in force.
+pub(super) async fn readyz(State(context): State<Arc<Context>>) -> Result<&'static str, Wrong> {
+    match context.tenant.board().agent_life(monotonic_ns()) {
+        AgentLife::Present => Ok("ok\n"),
+        AgentLife::Grace | AgentLife::Lost(_) => Err(Wrong::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "no tick came within agent_loss.time_to_live; static rules alone are in force",
+        )),
+    }
+}

@@ -1,0 +1,367 @@
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tidegate_segment::clock::monotonic_ns;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
+
+use super::*;
+use crate::door::tests::{context, settings};
+use crate::tenant::limit::tests::limits;
+
+/// The HTTP door in a directory of its own.
+struct Door {
+    _directory: tempfile::TempDir,
+    path: PathBuf,
+    metrics: Option<SocketAddr>,
+    context: Arc<Context>,
+}
+
+/// What came back.
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Door {
+    fn open(change: impl FnOnce(&mut Settings)) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let mut settings = settings(directory.path());
+        change(&mut settings);
+        let door = Listeners::open(&settings).unwrap();
+        let metrics = door.metrics_address();
+        let context = context();
+        tokio::spawn(door.serve(Arc::clone(&context)));
+        Self {
+            path: directory.path().join(FILE_NAME),
+            _directory: directory,
+            metrics,
+            context,
+        }
+    }
+
+    fn plain() -> Self {
+        Self::open(|_settings| {})
+    }
+
+    fn with_rules(toml: &str) -> Self {
+        let door = Self::plain();
+        let directory = door.context.tenant.directory();
+        directory.publish(limits(toml), monotonic_ns()).unwrap();
+        door
+    }
+
+    async fn ask(&self, method: &str, path: &str, body: &str) -> Answer {
+        ask(&self.path, method, path, body).await
+    }
+
+    async fn get(&self, path: &str) -> Answer {
+        self.ask("GET", path, "").await
+    }
+
+    async fn enter(&self, body: &str) -> Answer {
+        self.ask("POST", "/v1/enter", body).await
+    }
+}
+
+impl Answer {
+    fn of(text: &str) -> Self {
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Self {
+            status,
+            head: head.to_ascii_lowercase(),
+            body: body.to_owned(),
+        }
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap()
+    }
+}
+
+async fn ask(socket: &Path, method: &str, path: &str, body: &str) -> Answer {
+    let stream = UnixStream::connect(socket).await.unwrap();
+    exchange(stream, method, path, body).await
+}
+
+async fn exchange<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>(
+    mut stream: S,
+    method: &str,
+    path: &str,
+    body: &str,
+) -> Answer {
+    let length = body.len();
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nhost: tidegate\r\nconnection: close\r\n\
+         content-length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut text = String::new();
+    let read = stream.read_to_string(&mut text);
+    tokio::time::timeout(Duration::from_secs(5), read)
+        .await
+        .unwrap()
+        .unwrap();
+    Answer::of(&text)
+}
+
+#[tokio::test]
+async fn a_permit_is_given_and_taken_back() {
+    let door = Door::plain();
+    let entered = door
+        .enter(r#"{"resource":"a","count":2,"origin":"web","args":["x",1],"class":"critical"}"#)
+        .await;
+    assert_eq!(entered.status, 200);
+    let permit = entered.json()["permit"].as_str().unwrap().to_owned();
+    assert_eq!(
+        entered.body,
+        format!(r#"{{"admitted":true,"permit":"{permit}","wait_ms":0}}"#)
+    );
+    assert_eq!(permit.len(), 32);
+    let exit = json!({"permit": permit, "outcome": "ok"}).to_string();
+    let ended = door.ask("POST", "/v1/exit", &exit).await;
+    assert_eq!((ended.status, ended.body.as_str()), (200, "{}"));
+    let again = door.ask("POST", "/v1/exit", &exit).await;
+    assert_eq!(
+        (again.status, again.body.as_str()),
+        (
+            404,
+            r#"{"error":"permit: no such permit; it was given back or has ended already, or another user's"}"#
+        )
+    );
+}
+
+#[tokio::test]
+async fn a_refusal_says_who_why_and_when() {
+    let rules = "[[flow]]\nid = \"few\"\nresource = \"a\"\ngrade = \"concurrency\"\ncount = 0";
+    let door = Door::with_rules(rules);
+    for answer in [
+        door.enter(r#"{"resource":"a"}"#).await,
+        door.get("/v1/admit?resource=a").await,
+    ] {
+        assert_eq!(answer.status, 429);
+        let mut body = answer.json();
+        let after_ms = body["retry_after_ms"].take().as_u64().unwrap();
+        assert!((100..=125).contains(&after_ms), "{after_ms}");
+        let rest = json!({"admitted": false, "kind": "flow", "rule": "few",
+            "reason": "concurrency", "retry_after_ms": null});
+        assert_eq!(body, rest);
+        assert!(
+            answer.head.contains("retry-after: 1\r\n"),
+            "{}",
+            answer.head
+        );
+    }
+    let once = door.get("/v1/admit?resource=b").await;
+    assert_eq!(
+        (once.status, once.body.as_str()),
+        (200, r#"{"admitted":true}"#)
+    );
+}
+
+#[tokio::test]
+async fn permits_end_by_the_clock() {
+    let door = Door::plain();
+    assert_eq!(door.enter(r#"{"resource":"a"}"#).await.status, 200);
+    let tenant = &door.context.tenant;
+    let slot = tenant.directory().resolve("a").slot;
+    assert_eq!(tenant.seats().node_counts(slot).inflight, 1);
+    let ended = tenant.timed_permits().lock().take_ended(monotonic_ns());
+    assert_eq!(ended, []);
+    let later = monotonic_ns() + 61_000_000_000;
+    let ended = tenant.timed_permits().lock().take_ended(later);
+    assert_eq!(ended.len(), 1);
+}
+
+#[tokio::test]
+async fn bad_input_names_the_field_the_value_and_what_is_allowed() {
+    let door = Door::plain();
+    for (body, error) in BAD_BODIES {
+        let answer = door.enter(body).await;
+        assert_eq!(answer.status, 400, "{body}");
+        let text = answer.json()["error"].as_str().unwrap().to_owned();
+        assert!(text.starts_with(error), "{body}: {text}");
+    }
+    let long = format!(r#"{{"resource":"{}"}}"#, "x".repeat(256));
+    assert_eq!(
+        door.enter(&long).await.json(),
+        json!({"error": "resource is longer than 255 bytes; a name has 1 to 255 bytes"})
+    );
+}
+
+/// Bodies and how the message about them begins.
+const BAD_BODIES: [(&str, &str); 14] = [
+    ("", "EOF while parsing a value at line 1 column 0"),
+    ("7", "invalid type: integer `7`, expected struct Asked"),
+    ("{}", "missing field `resource` at line 1 column 2"),
+    (
+        r#"{"resource":"a"} x"#,
+        "trailing characters at line 1 column 18",
+    ),
+    (
+        r#"{"resource":"a","colour":1}"#,
+        "colour: unknown field `colour`, expected one of `resource`, `count`, `origin`, `args`, `class`",
+    ),
+    (
+        r#"{"resource":7}"#,
+        "resource: invalid type: integer `7`, expected a string",
+    ),
+    (
+        r#"{"resource":"a","count":"1"}"#,
+        "count: invalid type: string \"1\", expected u64",
+    ),
+    (
+        r#"{"resource":"a","count":-1}"#,
+        "count: invalid value: integer `-1`, expected u64",
+    ),
+    (
+        r#"{"resource":"a","count":0}"#,
+        "count = 0; allowed is 1 to 16777215",
+    ),
+    (
+        r#"{"resource":"a","count":16777216}"#,
+        "count = 16777216; allowed is 1 to 16777215",
+    ),
+    (
+        r#"{"resource":""}"#,
+        "resource is empty; a name has 1 to 255 bytes",
+    ),
+    (
+        r#"{"resource":"a\u0007"}"#,
+        "resource holds a control character; a name is printable UTF-8 text",
+    ),
+    (
+        r#"{"resource":"a","origin":""}"#,
+        "origin is empty; a name has 1 to 255 bytes",
+    ),
+    (
+        r#"{"resource":"a","class":"vip"}"#,
+        "class = \"vip\"; allowed are critical, normal, sheddable, probe",
+    ),
+];
+
+#[tokio::test]
+async fn exits_and_queries_are_checked_too() {
+    let door = Door::plain();
+    for (body, error) in [
+        (
+            r#"{"permit":"+0000000000000000000000000000000","outcome":"ok"}"#,
+            "permit is not one of ours; it has 32 hexadecimal digits",
+        ),
+        (
+            r#"{"permit":"00000000000000000000000000000000","outcome":"fine"}"#,
+            "outcome = \"fine\"; allowed are ok, error, ignore",
+        ),
+    ] {
+        let answer = door.ask("POST", "/v1/exit", body).await;
+        assert_eq!(
+            (answer.status, answer.json()),
+            (400, json!({"error": error}))
+        );
+    }
+    let answer = door.get("/v1/admit?resource=a&count=x").await;
+    assert_eq!(answer.status, 400);
+    assert!(
+        answer.body.contains("count: invalid digit"),
+        "{}",
+        answer.body
+    );
+}
+
+#[tokio::test]
+async fn other_paths_methods_and_sizes_are_refused() {
+    let door = Door::plain();
+    let answer = door.get("/v2").await;
+    assert_eq!(answer.status, 404);
+    assert_eq!(
+        answer.json(),
+        json!({"error": "there is no /v2; see the routes in README.md"})
+    );
+    let answer = door.get("/v1/enter").await;
+    assert_eq!(answer.status, 405);
+    assert_eq!(
+        answer.json(),
+        json!({"error": "/v1/enter does not take GET"})
+    );
+    let answer = door.enter(&" ".repeat(BODY_MAX + 1)).await;
+    assert_eq!(answer.status, 413);
+    let answer = door.ask("PUT", "/v1/rules/flow", "[]").await;
+    assert_eq!(answer.status, 501);
+}
+
+#[tokio::test]
+async fn the_status_has_its_shape() {
+    let door = Door::with_rules("[[flow]]\nid = \"few\"\nresource = \"a\"\ncount = 5");
+    assert_eq!(door.enter(r#"{"resource":"a"}"#).await.status, 200);
+    let status = door.get("/v1/status").await.json();
+    let keys = |value: &Value| {
+        let object = value.as_object().unwrap();
+        object.keys().cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(keys(&status), ["agent", "clients", "resources", "scopes"]);
+    assert_eq!(
+        keys(&status["agent"]),
+        [
+            "ebpf",
+            "rules_generation",
+            "tick_late_p99_ms",
+            "tick_ms",
+            "uptime_s",
+            "version"
+        ]
+    );
+    assert_eq!(
+        status["resources"][1],
+        json!({"name": "a", "passed_total": 1, "inflight": 1, "rt_ms": null,
+            "refused_total": {"authority": 0, "degrade": 0, "flow": 0, "param": 0, "system": 0}})
+    );
+    let resources = door.get("/v1/resources").await.json();
+    assert_eq!(resources["resources"], status["resources"]);
+    assert_eq!(
+        door.get("/v1/scopes").await.json()["scopes"],
+        status["scopes"]
+    );
+    assert_eq!(
+        door.get("/v1/rules").await.json(),
+        json!({"generation": 1, "rules": [{"kind": "flow", "id": "few", "mode": "enforce",
+            "resource": "a", "place": "rules.toml:1:1", "in_force": true}]})
+    );
+}
+
+#[tokio::test]
+async fn metrics_are_told_on_tcp_and_nothing_else_is() {
+    let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
+    let door = Door::open(|settings| settings.metrics_listen = Some(any_port));
+    assert_eq!(door.enter(r#"{"resource":"a"}"#).await.status, 200);
+    let on_unix = door.get("/metrics").await;
+    let over_tcp = async |method: &str, path: &str| {
+        let stream = tokio::net::TcpStream::connect(door.metrics.unwrap()).await;
+        exchange(stream.unwrap(), method, path, "").await
+    };
+    let on_tcp = over_tcp("GET", "/metrics").await;
+    for answer in [&on_unix, &on_tcp] {
+        assert_eq!(answer.status, 200);
+        let passed = "tidegate_resource_passed_total{resource=\"a\"} 1\n";
+        assert!(answer.body.contains(passed), "{}", answer.body);
+    }
+    for path in ["/healthz", "/readyz"] {
+        assert_eq!(over_tcp("GET", path).await.body, "ok\n");
+    }
+    assert_eq!(over_tcp("POST", "/v1/enter").await.status, 404);
+    assert_eq!(over_tcp("GET", "/v1/status").await.status, 404);
+}
+
+#[tokio::test]
+async fn metrics_are_not_told_to_other_machines() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut settings = settings(directory.path());
+    settings.metrics_listen = Some(SocketAddr::from(([0, 0, 0, 0], 0)));
+    assert_eq!(
+        Listeners::open(&settings).unwrap_err().to_string(),
+        "http.metrics_listen = \"0.0.0.0:0\": is not a loopback address; use 127.0.0.1 or [::1], \
+         or http.metrics_enabled = false"
+    );
+}

@@ -1,0 +1,103 @@
+//! Fills a scrape from the state of the agent. It runs on a scrape, never in the tick.
+
+use std::time::Duration;
+
+use tidegate_abi::board::ScopeWord;
+use tidegate_abi::decision::{RefusalKind, ScopeState};
+
+use super::metric::MetricId;
+use super::scrape::Scrape;
+use crate::control::ScopeSnapshot;
+use crate::door::Context;
+use crate::tenant::Tenant;
+
+/// A scrape of everything.
+pub fn scrape(context: &Context) -> Scrape {
+    let mut scrape = context.metrics.scrape();
+    let snapshot = context.control.lock().snapshot();
+    for scope in &snapshot.scopes {
+        fill_scope(&mut scrape, scope);
+    }
+    fill_resources(&mut scrape, &context.tenant);
+    fill_agent(&mut scrape, context);
+    scrape.set_count(MetricId::Ticks, &[], snapshot.ticks);
+    fill_process(&mut scrape);
+    scrape
+}
+
+fn fill_scope(scrape: &mut Scrape, scope: &ScopeSnapshot) {
+    let name = &*scope.name;
+    for (id, reading) in scope.readings.iter() {
+        let labels = [name, id.name()];
+        scrape.set_flag(MetricId::SignalMeasured, &labels, reading.value().is_some());
+        if let Some(value) = reading.value() {
+            scrape.set(MetricId::Signal, &labels, value);
+        }
+    }
+    let word = scope.published.word();
+    for state in ScopeState::ALL {
+        let labels = [name, state.name()];
+        scrape.set_flag(MetricId::ScopeState, &labels, *state == word.state);
+    }
+    scrape.set_count(MetricId::ScopeInflight, &[name], scope.counts.inflight);
+    for (limit, value) in [("entry", word.entry), ("tight", word.tight)] {
+        if value < ScopeWord::LIMIT_MAX {
+            let labels = [name, limit];
+            scrape.set(MetricId::ScopeInflightLimit, &labels, f64::from(value));
+        }
+    }
+    if let Some(qps) = scope.published.allowed_qps {
+        scrape.set(MetricId::AllowedQps, &[name], qps);
+    }
+}
+
+fn fill_resources(scrape: &mut Scrape, tenant: &Tenant) {
+    for (name, slot) in tenant.directory().list() {
+        let labels = [&*name];
+        let counts = tenant.seats().node_counts(slot);
+        scrape.set_count(MetricId::ResourcePassed, &labels, counts.passed);
+        for (kind, count) in RefusalKind::ALL.iter().zip(counts.refused) {
+            scrape.set_count(MetricId::ResourceRefused, &[&name, kind.name()], count);
+        }
+        if let Some(node) = tenant.ledger().node(slot.index) {
+            let (qps, concurrency) = node.observed();
+            let observed = u64::from(qps).saturating_add(u64::from(concurrency));
+            scrape.set_count(MetricId::ResourceObserved, &labels, observed);
+        }
+        scrape.set_count(MetricId::ResourceFailed, &labels, counts.error);
+        scrape.set_count(MetricId::ResourceInflight, &labels, counts.inflight);
+        let sum = Duration::from_nanos(counts.rt_ns);
+        scrape.set_summary(MetricId::ResourceRt, &labels, counts.success, sum);
+    }
+}
+
+fn fill_agent(scrape: &mut Scrape, context: &Context) {
+    let tenant = &context.tenant;
+    let version = [env!("CARGO_PKG_VERSION")];
+    scrape.set_flag(MetricId::BuildInfo, &version, true);
+    let uptime = context.started.elapsed().as_secs_f64();
+    scrape.set(MetricId::Uptime, &[], uptime);
+    let clients = u64::try_from(tenant.clients().count()).unwrap_or(u64::MAX);
+    scrape.set_count(MetricId::Clients, &[], clients);
+    let without_agent = tenant.seats().unusual().without_agent;
+    scrape.set_count(MetricId::DecisionsWithoutAgent, &[], without_agent);
+    let generation = tenant.board().rules_generation();
+    scrape.set_count(MetricId::RulesGeneration, &[], generation);
+    let reloaded = context.reload_succeeded();
+    scrape.set_flag(MetricId::ConfigReloadSuccessful, &[], reloaded);
+}
+
+/// CPU time and memory of this process; left out where `/proc` does not tell them.
+fn fill_process(scrape: &mut Scrape) {
+    let stat = procfs::process::Process::myself().and_then(|own| own.stat());
+    let Ok(stat) = stat else { return };
+    let ticks = stat.utime.saturating_add(stat.stime);
+    let per_second = rustix::param::clock_ticks_per_second();
+    if let Some(ms) = ticks.saturating_mul(1000).checked_div(per_second) {
+        let seconds = Duration::from_millis(ms).as_secs_f64();
+        scrape.set(MetricId::ProcessCpu, &[], seconds);
+    }
+    let page = u64::try_from(rustix::param::page_size()).unwrap_or(0);
+    let bytes = stat.rss.saturating_mul(page);
+    scrape.set_count(MetricId::ProcessResidentMemory, &[], bytes);
+}

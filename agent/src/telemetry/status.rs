@@ -1,0 +1,269 @@
+//! The shape of `tidegate status --json` and `GET /v1/status`, which scripts rely on.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use tidegate_abi::board::ScopeWord;
+use tidegate_abi::decision::{RefusalKind, ScopeState};
+use tidegate_segment::ledger::NodeCounts;
+
+use crate::control::{ScopeSnapshot, Snapshot};
+use crate::door::Context;
+use crate::rule::Body;
+use crate::rule::degrade::Guarded;
+use crate::signal::Reading;
+use crate::tenant::Tenant;
+use crate::tenant::client::Client as Connected;
+
+/// Everything.
+#[derive(Debug, Serialize)]
+pub struct Status {
+    agent: Agent,
+    scopes: Vec<Scope>,
+    resources: Vec<Resource>,
+    clients: Vec<Client>,
+}
+
+#[derive(Debug, Serialize)]
+struct Agent {
+    version: &'static str,
+    uptime_s: f64,
+    tick_ms: f64,
+    tick_late_p99_ms: f64,
+    ebpf: Ebpf,
+    rules_generation: u64,
+}
+
+/// Which kernel programs run.
+#[derive(Debug, Serialize)]
+struct Ebpf {
+    rung: &'static str,
+    reason: &'static str,
+}
+
+/// A scope.
+#[derive(Debug, Serialize)]
+pub struct Scope {
+    name: String,
+    /// Path below the mount of the cpu controller; null for the host.
+    cgroup: Option<String>,
+    state: &'static str,
+    cause: &'static str,
+    signals: BTreeMap<&'static str, Signal>,
+    limits: Limits,
+}
+
+/// A number, or why there is none.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Signal {
+    Measured { value: f64, unit: &'static str },
+    NotMeasured { not_measured: String },
+}
+
+#[derive(Debug, Serialize)]
+struct Limits {
+    /// The limit that holds now: tight in overload, wide otherwise; null is no limit.
+    inflight: Option<u32>,
+    allowed_qps: Option<f64>,
+}
+
+/// A resource.
+#[derive(Debug, Serialize)]
+pub struct Resource {
+    name: String,
+    passed_total: u64,
+    refused_total: BTreeMap<&'static str, u64>,
+    inflight: u64,
+    /// Mean response time of all that ended well; null before the first.
+    rt_ms: Option<f64>,
+}
+
+/// A connected process.
+#[derive(Debug, Serialize)]
+struct Client {
+    pid: u32,
+    uid: u32,
+    name: String,
+    door: &'static str,
+    scope: String,
+    held: u64,
+}
+
+/// A rule, as `GET /v1/rules` tells it.
+#[derive(Debug, Serialize)]
+pub struct RuleReport {
+    kind: &'static str,
+    id: String,
+    mode: &'static str,
+    /// Name or pattern; null for a rule on a scope.
+    resource: Option<String>,
+    place: String,
+    /// Whether requests are held against it.
+    in_force: bool,
+}
+
+impl Status {
+    /// The status now.
+    pub fn of(context: &Context) -> Self {
+        let snapshot = context.control.lock().snapshot();
+        let tenant = &context.tenant;
+        Self {
+            agent: Agent {
+                version: env!("CARGO_PKG_VERSION"),
+                uptime_s: context.started.elapsed().as_secs_f64(),
+                tick_ms: context.tick.as_secs_f64() * 1e3,
+                tick_late_p99_ms: snapshot.late_p99.as_secs_f64() * 1e3,
+                ebpf: Ebpf {
+                    rung: "none",
+                    reason: "this version reads /proc and cgroup files alone",
+                },
+                rules_generation: tenant.board().rules_generation(),
+            },
+            scopes: scopes(&snapshot),
+            resources: resources(tenant),
+            clients: clients(tenant, &snapshot),
+        }
+    }
+}
+
+/// The scopes, the host first.
+pub fn scopes(snapshot: &Snapshot) -> Vec<Scope> {
+    snapshot.scopes.iter().map(Scope::of).collect()
+}
+
+/// The resources, in the order of their slots.
+pub fn resources(tenant: &Tenant) -> Vec<Resource> {
+    let names = tenant.directory().list().into_iter();
+    names
+        .map(|(name, slot)| Resource::of(&name, &tenant.seats().node_counts(slot)))
+        .collect()
+}
+
+/// The rules, in the order of their files.
+pub fn rules(tenant: &Tenant) -> Vec<RuleReport> {
+    let limits = tenant.directory().limits();
+    let idle: Vec<_> = limits.not_in_force().map(std::ptr::from_ref).collect();
+    let rules = limits.rules().rules().iter();
+    rules
+        .map(|rule| RuleReport {
+            kind: rule.body.kind().name(),
+            id: rule.id.clone(),
+            mode: rule.mode.name(),
+            resource: resource_of(&rule.body),
+            place: rule.place.to_string(),
+            in_force: !idle.contains(&std::ptr::from_ref(rule)),
+        })
+        .collect()
+}
+
+fn resource_of(body: &Body) -> Option<String> {
+    match body {
+        Body::Authority(rule) => Some(rule.resource.clone()),
+        Body::Param(rule) => Some(rule.resource.text().to_owned()),
+        Body::Flow(rule) => Some(rule.resource.text().to_owned()),
+        Body::Degrade(rule) => Some(match &rule.resource {
+            Guarded::Name(name) => name.clone(),
+            Guarded::Unguarded => "*".to_owned(),
+        }),
+        Body::System(_) => None,
+    }
+}
+
+fn clients(tenant: &Tenant, snapshot: &Snapshot) -> Vec<Client> {
+    let clients = tenant.clients().list().into_iter();
+    clients
+        .map(|client| Client {
+            pid: client.who.pid,
+            uid: client.who.uid,
+            name: client.who.name.clone(),
+            door: if client.who.seat.is_some() {
+                "shm"
+            } else {
+                "socket"
+            },
+            scope: scope_name(snapshot, client.scope()),
+            held: held(tenant, &client),
+        })
+        .collect()
+}
+
+fn scope_name(snapshot: &Snapshot, index: u32) -> String {
+    let found = snapshot.scopes.iter().find(|scope| scope.index == index);
+    found.map_or_else(|| index.to_string(), |scope| scope.name.to_string())
+}
+
+/// Inbound permits of the client's seat, and those that the agent holds for it.
+fn held(tenant: &Tenant, client: &Connected) -> u64 {
+    let seated = client.who.seat.map_or(0, |seat| {
+        let word = tenant.board().seat(seat.index);
+        if word.live && word.generation == seat.generation {
+            tenant.ledger().seat_inflight(seat.index, word)
+        } else {
+            0
+        }
+    });
+    client.held().saturating_add(u64::from(seated))
+}
+
+impl Scope {
+    fn of(scope: &ScopeSnapshot) -> Self {
+        let readings = scope.readings.iter();
+        Self {
+            name: scope.name.to_string(),
+            cgroup: scope.cgroup.as_ref().map(|path| path.display().to_string()),
+            state: scope.published.state.name(),
+            cause: scope.published.cause.name(),
+            signals: readings
+                .map(|(id, reading)| (id.name(), Signal::of(id.unit().name(), reading)))
+                .collect(),
+            limits: Limits {
+                inflight: inflight_limit(scope),
+                allowed_qps: scope.published.allowed_qps,
+            },
+        }
+    }
+}
+
+fn inflight_limit(scope: &ScopeSnapshot) -> Option<u32> {
+    let word = scope.published.word();
+    let limit = match word.state {
+        ScopeState::Healthy | ScopeState::Cold => word.entry,
+        ScopeState::Overload => word.tight,
+        ScopeState::Reject => 0,
+    };
+    (limit < ScopeWord::LIMIT_MAX).then_some(limit)
+}
+
+impl Signal {
+    fn of(unit: &'static str, reading: Reading) -> Self {
+        match reading.get() {
+            Ok(value) => Self::Measured { value, unit },
+            Err(missing) => Self::NotMeasured {
+                not_measured: missing.to_string(),
+            },
+        }
+    }
+}
+
+impl Resource {
+    fn of(name: &str, counts: &NodeCounts) -> Self {
+        let kinds = RefusalKind::ALL.iter().zip(counts.refused);
+        Self {
+            name: name.to_owned(),
+            passed_total: counts.passed,
+            refused_total: kinds.map(|(kind, count)| (kind.name(), count)).collect(),
+            inflight: counts.inflight,
+            rt_ms: mean_ms(counts),
+        }
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a mean for people; over 2^53 ns the last digits do not matter"
+)]
+fn mean_ms(counts: &NodeCounts) -> Option<f64> {
+    let mean_ns = counts.rt_ns as f64 / counts.success as f64;
+    (counts.success > 0).then_some(mean_ns / 1e6)
+}
