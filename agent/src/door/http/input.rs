@@ -36,7 +36,7 @@ const ARGS_MAX: usize = 16;
 
 impl Asked {
     /// The resource's name and the request.
-    pub(super) fn check(self) -> Result<(String, Request), Wrong> {
+    pub(super) fn check(self) -> Result<(String, Request<'static>), Wrong> {
         check("resource", &self.resource)?;
         if let Some(origin) = &self.origin {
             check("origin", origin)?;
@@ -55,6 +55,7 @@ impl Asked {
                 None => Class::Normal,
                 Some(class) => word("class", &class, Class::ALL, Class::name)?,
             },
+            ..Request::default()
         };
         Ok((self.resource, request))
     }
