@@ -1,7 +1,7 @@
 //! How the rest of the agent talks with the tick: bounded queues in both directions.
 
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tidegate_abi::decision::{Cause, ScopeState};
 
@@ -53,7 +53,7 @@ pub struct Overrun;
 #[derive(Debug)]
 pub struct Handle {
     requests: SyncSender<Request>,
-    events: Receiver<Event>,
+    events: Mutex<Receiver<Event>>,
     snapshot: SnapshotCell,
     finder: ScopeFinder,
 }
@@ -78,8 +78,10 @@ impl Handle {
     }
 
     /// What happened since the last call, oldest first.
-    pub fn events(&self) -> impl Iterator<Item = Event> + '_ {
-        self.events.try_iter()
+    pub fn events(&self) -> impl Iterator<Item = Event> {
+        // A queue that a panic left behind is still in order.
+        let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        events.try_iter().collect::<Vec<_>>().into_iter()
     }
 
     /// The control loop as it was after the last tick.
@@ -112,7 +114,7 @@ impl Mailbox {
         };
         let handle = Handle {
             requests: ask,
-            events: told,
+            events: Mutex::new(told),
             snapshot,
             finder,
         };

@@ -15,7 +15,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
 use tidegate_abi::decision::Outcome;
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::sync::{Ordering, Word};
@@ -25,6 +24,7 @@ use tokio::time::MissedTickBehavior;
 use crate::control::Handle;
 use crate::telemetry::scrape::Metrics;
 use crate::tenant::Tenant;
+use crate::tenant::scope_resolver::ScopeResolver;
 use gate_socket::GateSocket;
 
 pub use settings::Settings;
@@ -65,8 +65,10 @@ pub enum OpenError {
 pub struct Context {
     /// The pages of the default tenant.
     pub tenant: Arc<Tenant>,
-    /// The control loop: scopes of processes, state of scopes.
-    pub control: Arc<Mutex<Handle>>,
+    /// Finds the scope of a process that connects.
+    pub scopes: Arc<dyn ScopeResolver>,
+    /// The control loop: how the scopes are.
+    pub control: Arc<Handle>,
     /// Metrics that live between scrapes.
     pub metrics: Arc<Metrics>,
     /// When the agent started.
@@ -168,6 +170,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::control::{Driver, Plan};
     use crate::signal::{Roots, Sampler};
+    use crate::tenant::scope_resolver::HostAlone;
     use socket_path::Access;
 
     /// Doors in a directory, without metrics over TCP.
@@ -192,7 +195,8 @@ pub(crate) mod tests {
         let (_driver, control) = Driver::new(sampler, Vec::new(), Plan::default());
         Arc::new(Context {
             tenant: Arc::new(tenant),
-            control: Arc::new(Mutex::new(control)),
+            scopes: Arc::new(HostAlone),
+            control: Arc::new(control),
             metrics: Arc::new(Metrics::new().unwrap()),
             started: Instant::now(),
             tick: Duration::from_millis(100),

@@ -14,7 +14,7 @@ use crate::tenant::Tenant;
 /// A scrape of everything.
 pub fn scrape(context: &Context) -> Scrape {
     let mut scrape = context.metrics.scrape();
-    let snapshot = context.control.lock().snapshot();
+    let snapshot = context.control.snapshot();
     for scope in &snapshot.scopes {
         fill_scope(&mut scrape, scope);
     }

@@ -106,7 +106,7 @@ pub struct RuleReport {
 impl Status {
     /// The status now.
     pub fn of(context: &Context) -> Self {
-        let snapshot = context.control.lock().snapshot();
+        let snapshot = context.control.snapshot();
         let tenant = &context.tenant;
         Self {
             agent: Agent {

@@ -194,23 +194,16 @@ impl Connection {
     }
 }
 
-/// Asks the tick for the scope of the client's cgroup. The answer comes with the next tick; until then
-/// the client belongs to the host alone, and nobody waits.
+/// Looks for the scope of the client's cgroup beside the connection: a new one is known with the next
+/// tick only. Until then the client belongs to the host alone, and nobody waits.
 fn find_scope(context: &Context, client: &Arc<Client>) {
     if client.who.pid == 0 {
         return;
     }
-    let asked = context.control.lock().scope_of(client.who.pid);
-    let told = match asked {
-        Ok(told) => told,
-        Err(overrun) => {
-            tracing::warn!(pid = client.who.pid, %overrun, "a client is held to the host's limits alone");
-            return;
-        }
-    };
     let (client, tenant) = (Arc::clone(client), Arc::clone(&context.tenant));
-    tokio::spawn(async move {
-        let Ok(scope) = told.await else { return };
+    let scopes = Arc::clone(&context.scopes);
+    tokio::task::spawn_blocking(move || {
+        let scope = scopes.scope_of(client.who.pid);
         client.set_scope(scope);
         if let Some(seat) = client.who.seat {
             tenant.seats().move_to_scope(seat, scope);

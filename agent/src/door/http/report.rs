@@ -26,7 +26,7 @@ pub(super) struct Scopes {
 }
 
 pub(super) async fn scopes(State(context): State<Arc<Context>>) -> Json<Scopes> {
-    let snapshot = context.control.lock().snapshot();
+    let snapshot = context.control.snapshot();
     Json(Scopes {
         scopes: status::scopes(&snapshot),
     })
