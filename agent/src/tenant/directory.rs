@@ -75,8 +75,8 @@ impl Directory {
     ///
     /// # Errors
     /// The board has no room even for that.
-    pub(super) fn new(rules: RuleWriter) -> Result<Self, RuleFault> {
-        let directory = Self {
+    pub(super) fn new(rules: RuleWriter) -> Result<Box<Self>, RuleFault> {
+        let directory = Box::new(Self {
             view: RwLock::default(),
             writer: Mutex::new(Writer {
                 rules,
@@ -84,7 +84,7 @@ impl Directory {
                 published_ns: None,
             }),
             overflowed: Word::new(0),
-        };
+        });
         let added = directory.add(&mut directory.writer.lock(), OVERFLOW_NAME);
         added.map(|_slot| directory)
     }

@@ -89,8 +89,8 @@ pub struct PageFiles {
 pub struct Tenant {
     gate: Gate,
     files: PageFiles,
-    directory: Directory,
-    seats: Seats,
+    directory: Box<Directory>,
+    seats: Box<Seats>,
     timed_permits: Mutex<Permits>,
     clients: Clients,
 }
@@ -110,36 +110,28 @@ impl Tenant {
             board: board_file,
             ledger: ledger_file,
         };
-        Self::over(settings, [board_page, ledger_page], files)
-    }
-
-    fn over(
-        settings: &Settings,
-        pages: [Page; 2],
-        files: PageFiles,
-    ) -> Result<(Self, TickWriter), CreateError> {
         let fixed = board::Settings {
             generation: u64::from_ne_bytes(permit::random().map_err(CreateError::Random)?),
             time_to_live_ns: settings.time_to_live_ns,
             grace_ns: settings.grace_ns,
             loss_mode: settings.loss_mode,
         };
-        let layout = CreateError::Layout(settings.geometry);
-        let Some((gate, writers)) = write_pages(settings.geometry, fixed, pages) else {
-            return Err(layout);
-        };
-        let Ok(directory) = Directory::new(writers.rules) else {
-            return Err(layout);
-        };
+        write_pages(geometry, fixed, [board_page, ledger_page])
+            .and_then(|(gate, writers)| Self::assemble(&gate, writers, files))
+            .ok_or(CreateError::Layout(geometry))
+    }
+
+    fn assemble(gate: &Gate, writers: Writers, files: PageFiles) -> Option<(Self, TickWriter)> {
+        let Writers { tick, rules, seats } = writers;
         let tenant = Self {
-            seats: Seats::new(writers.seats, *gate.ledger()),
-            gate,
+            directory: Directory::new(rules).ok()?,
+            seats: Seats::new(seats, *gate.ledger()),
+            gate: *gate,
             files,
-            directory,
             timed_permits: Mutex::default(),
             clients: Clients::default(),
         };
-        Ok((tenant, writers.tick))
+        Some((tenant, tick))
     }
 
     /// The board.
@@ -158,12 +150,12 @@ impl Tenant {
     }
 
     /// Names and rules.
-    pub const fn directory(&self) -> &Directory {
+    pub fn directory(&self) -> &Directory {
         &self.directory
     }
 
     /// Who sits where, and the counts of those who left.
-    pub const fn seats(&self) -> &Seats {
+    pub fn seats(&self) -> &Seats {
         &self.seats
     }
 

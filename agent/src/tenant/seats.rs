@@ -56,16 +56,16 @@ pub struct Unusual {
 
 impl Seats {
     /// All seats but the agent's are free.
-    pub(super) fn new(writer: SeatWriter, ledger: Ledger) -> Self {
+    pub(super) fn new(writer: SeatWriter, ledger: Ledger) -> Box<Self> {
         let seats = 0..ledger.geometry().seats();
-        Self {
+        Box::new(Self {
             ledger,
             table: Mutex::new(Table {
                 writer,
                 free: seats.map(|index| index != AGENT_SEAT).collect(),
                 kept: Kept::default(),
             }),
-        }
+        })
     }
 
     /// Gives the lowest free seat to a process.
