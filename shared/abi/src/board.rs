@@ -272,6 +272,18 @@ impl ScopeWord {
             | (tight as u64) << 36
     }
 
+    /// Whether a word admits everything without a look at what is in flight.
+    #[inline]
+    pub const fn is_open(word: u64) -> bool {
+        word & 7 <= ScopeState::Cold as u64 && word >> 8 & 0x0fff_ffff == Self::LIMIT_MAX as u64
+    }
+
+    /// Whether a word admits everything but for a look now and then: healthy or cold, and not near.
+    #[inline]
+    pub const fn is_calm(word: u64) -> bool {
+        word & 0b1_0111 <= ScopeState::Cold as u64
+    }
+
     /// The parts of a word; an unknown state reads as healthy.
     #[inline]
     pub const fn unpack(word: u64) -> Self {

@@ -10,7 +10,7 @@ mod tick_writer;
 mod view;
 
 pub use read::{AgentLife, Board, HeaderFault, ScopeInfo, SeatInfo};
-pub use record::{Record, Slot};
+pub use record::{Head, Record, Slot};
 pub use rule::{
     FlowLimit, FlowRule, OriginTest, ParamLimit, ParamRule, Rule, RuleKind, Span, Subject,
     WarmUpNumbers,

@@ -7,7 +7,7 @@ use tidegate_abi::decision::{Cause, LossMode};
 use tidegate_abi::geometry::{BoardMap, Geometry, LINE, SizeFault};
 use tidegate_abi::rule;
 
-use super::{Record, Slot, split, stated_geometry};
+use super::{Head, Record, Slot, split, stated_geometry};
 use crate::clock::{self, Calibration};
 use crate::page::Page;
 use crate::sync::{Ordering, Word, fence, peek};
@@ -183,6 +183,13 @@ impl Board {
 
     /// Whether the agent's heartbeat is fresh at `now_ns`.
     #[inline]
+    pub fn agent_is_present(&self, now_ns: u64) -> bool {
+        let silence_ns = now_ns.saturating_sub(peek(self.header, header::HEARTBEAT_NS));
+        silence_ns <= peek(self.header, header::TIME_TO_LIVE_NS)
+    }
+
+    /// How the agent is at `now_ns`.
+    #[inline]
     pub fn agent_life(&self, now_ns: u64) -> AgentLife {
         // Relaxed: each word is read for its own value; a decision one tick old is still right.
         let word = |field: usize| peek(self.header, field);
@@ -242,22 +249,34 @@ impl Board {
         (0..TRIES).find_map(|_try| self.view().record(slot))
     }
 
+    /// What the express way of a decision needs of a slot's record.
+    #[inline]
+    pub fn head(&self, slot: u32) -> Option<Head> {
+        self.view().head(slot)
+    }
+
     /// Generation of the rule set in force.
     #[inline]
     pub fn rules_generation(&self) -> u64 {
         self.header[header::RULES_GENERATION].load(Ordering::Acquire)
     }
 
-    /// What a decision reads of a scope; a scope that is not there admits everything.
+    /// The decision word of a scope, see [`ScopeWord`]; a scope that is not there admits everything.
     #[inline]
-    pub fn scope(&self, index: u32) -> ScopeWord {
+    pub fn scope_word(&self, index: u32) -> u64 {
         let line = usize::try_from(index)
             .ok()
             .and_then(|index| self.scopes.get(index));
         // Relaxed: one word says all that a decision takes.
-        line.map_or(ScopeWord::OPEN, |line| {
-            ScopeWord::unpack(line[scope::DECISION].load(Ordering::Relaxed))
+        line.map_or(ScopeWord::OPEN.pack(), |line| {
+            line[scope::DECISION].load(Ordering::Relaxed)
         })
+    }
+
+    /// What a decision reads of a scope.
+    #[inline]
+    pub fn scope(&self, index: u32) -> ScopeWord {
+        ScopeWord::unpack(self.scope_word(index))
     }
 
     /// All that the board says of a scope. The words are published one by one: good for people.
@@ -276,20 +295,20 @@ impl Board {
         })
     }
 
-    /// Who sits in a seat, or sat there last.
+    /// The identity word of a seat, see [`SeatWord`]; 0 if there is no such seat.
     #[inline]
-    pub fn seat(&self, index: u32) -> SeatWord {
+    pub fn seat_word(&self, index: u32) -> u64 {
         let line = usize::try_from(index)
             .ok()
             .and_then(|index| self.seats.get(index));
         // Acquire: pairs with the Release in `SeatWriter::seat`; a new holder finds a clean row.
-        line.map_or(
-            SeatWord {
-                live: false,
-                generation: 0,
-            },
-            |line| SeatWord::unpack(line[seat::IDENTITY].load(Ordering::Acquire)),
-        )
+        line.map_or(0, |line| line[seat::IDENTITY].load(Ordering::Acquire))
+    }
+
+    /// Who sits in a seat, or sat there last.
+    #[inline]
+    pub fn seat(&self, index: u32) -> SeatWord {
+        SeatWord::unpack(self.seat_word(index))
     }
 
     /// Scope of the process in a seat.

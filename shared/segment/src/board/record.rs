@@ -56,6 +56,30 @@ pub struct Record {
     pub observed_concurrency_rule: u32,
 }
 
+/// The part of a record that the express way of a decision reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    /// What is in force.
+    pub needs: Needs,
+    /// Generation of the slot.
+    pub generation: u16,
+    /// Most passes in a window.
+    pub qps_limit: u32,
+}
+
+impl Head {
+    /// Reads the words of a record that it takes; as for the whole.
+    #[inline]
+    pub(super) fn load([head, qps, ..]: &[Word; field::WORDS]) -> Self {
+        let (needs, generation) = split(head.load(Ordering::Relaxed));
+        Self {
+            needs: Needs(needs),
+            generation: (generation & 0xffff) as u16,
+            qps_limit: split(qps.load(Ordering::Relaxed)).0,
+        }
+    }
+}
+
 impl Record {
     /// Reads the words of a record one by one; the caller checks that no writer was at them.
     #[inline]

@@ -5,7 +5,7 @@ use tidegate_abi::rule;
 use tidegate_limits::quirks::Quirks;
 use tidegate_limits::system::Marks;
 
-use super::{Board, Record, Rule, Span};
+use super::{Board, Head, Record, Rule, Span};
 use crate::sync::{Ordering, Word, fence, peek};
 
 /// The rule set that was in force when the view was taken.
@@ -60,6 +60,13 @@ impl View {
     pub fn record(&self, slot: u32) -> Option<Record> {
         let record = Record::load(self.records.get(usize::try_from(slot).ok()?)?);
         self.is_whole().then_some(record)
+    }
+
+    /// What the express way of a decision needs of a slot's record; `None` as for the whole.
+    #[inline]
+    pub fn head(&self, slot: u32) -> Option<Head> {
+        let head = Head::load(self.records.get(usize::try_from(slot).ok()?)?);
+        self.is_whole().then_some(head)
     }
 
     /// A rule of the table.

@@ -10,10 +10,11 @@
 //! race was lost. For one caller at a time that is Sentinel's order of events; for any number of
 //! callers no limit is exceeded in an aligned window.
 //!
-//! A resource with nothing but plain QPS and concurrency limits takes the short way (`flow`), all
-//! others the walk through their rules (`walk`).
+//! A resource with nothing but a plain QPS limit takes the express way (`express`), one with plain QPS
+//! and concurrency limits the short way (`flow`), all others the walk through their rules (`walk`).
 
 mod degrade;
+mod express;
 mod flow;
 mod one_shot;
 mod param;
@@ -32,7 +33,6 @@ pub use walk::Waiting;
 use tidegate_abi::board::{Needs, SeatWord};
 use tidegate_abi::decision::{Direction, Outcome, RefusalKind};
 
-use self::request::Held;
 use self::walk::Walk;
 use crate::board::{Board, Record, Slot};
 use crate::clock::Clock;
@@ -46,6 +46,8 @@ pub struct Gate {
     ledger: Ledger,
     seat: u32,
     generation: u32,
+    /// The seat's word while it is this gate's.
+    identity: u64,
 }
 
 /// The answer.
@@ -96,18 +98,23 @@ struct Ask<'a, C> {
     lane: Lane,
     now_ns: u64,
     slot: Slot,
-    request: Request<'a>,
+    request: &'a Request<'a>,
     books: Books,
 }
 
 impl Gate {
     /// A gate for a seat.
     pub const fn new(board: Board, ledger: Ledger, seat: u32, generation: u32) -> Self {
+        let identity = SeatWord {
+            live: true,
+            generation,
+        };
         Self {
             board,
             ledger,
             seat,
             generation,
+            identity: identity.pack(),
         }
     }
 
@@ -129,18 +136,29 @@ impl Gate {
     /// Whether the seat is still this gate's.
     #[inline]
     pub fn seated(&self) -> bool {
-        self.board.seat(self.seat)
-            == SeatWord {
-                live: true,
-                generation: self.generation,
-            }
+        self.board.seat_word(self.seat) == self.identity
     }
 
     /// Decides on one request for a resource and, where it is admitted, counts it in flight.
     #[inline]
     pub fn enter<'a, C: Clock>(
         &self,
-        clock: &'a C,
+        clock: &C,
+        lane: Lane,
+        slot: Slot,
+        request: Request<'a>,
+    ) -> Step<'a> {
+        match self.express(clock, lane, slot, &request) {
+            Some(verdict) => Step::Done(verdict),
+            None => self.enter_at_length(clock, lane, slot, request),
+        }
+    }
+
+    /// Decides the long way.
+    #[inline(never)]
+    fn enter_at_length<'a, C: Clock>(
+        &self,
+        clock: &C,
         lane: Lane,
         slot: Slot,
         request: Request<'a>,
@@ -157,7 +175,7 @@ impl Gate {
             lane,
             now_ns,
             slot,
-            request,
+            request: &request,
             books,
         };
         let Some(record) = self.board.record(slot.index) else {
@@ -169,7 +187,8 @@ impl Gate {
         if record.needs.0 & !PLAIN == 0 && request.is_plain() {
             return Step::Done(self.enter_plain(&ask, &record));
         }
-        self.walk(&ask, &Walk::begin(&ask, self.board.rules_generation()))
+        let generation = self.board.rules_generation();
+        self.walk(&ask, &Walk::begin(slot, request, now_ns, generation))
     }
 
     /// The short way: no rule of the table is concerned.
@@ -193,12 +212,7 @@ impl Gate {
     }
 
     /// Goes on with a request whose wait is over.
-    pub fn resume<'a, C: Clock>(
-        &self,
-        clock: &'a C,
-        lane: Lane,
-        waiting: &Waiting<'a>,
-    ) -> Step<'a> {
+    pub fn resume<'a, C: Clock>(&self, clock: &C, lane: Lane, waiting: &Waiting<'a>) -> Step<'a> {
         let walk = waiting.walk();
         let Some(books) = self.books(lane, walk.slot()).filter(|_books| self.seated()) else {
             return Step::Done(Verdict::Stale);
@@ -209,7 +223,7 @@ impl Gate {
             lane,
             now_ns: clock.now_ns(),
             slot,
-            request,
+            request: &request,
             books,
         };
         self.walk(&ask, &walk)
@@ -232,16 +246,9 @@ impl Gate {
         if matches!(pass.direction, Direction::In) {
             books.totals.ended(outcome, rt_ns);
         }
-        if pass.held != Held::NOTHING || self.needs_more(pass.slot) {
-            self.exit_held(lane, &pass, outcome, now_ns);
+        if pass.walked {
+            self.exit_walked(lane, &pass, outcome, now_ns);
         }
-    }
-
-    /// Whether an exit from the resource concerns rules of the table or the system rules.
-    #[inline]
-    fn needs_more(&self, slot: Slot) -> bool {
-        let record = self.board.record(slot.index);
-        record.is_some_and(|record| record.needs.any(Needs::RULES | Needs::SYSTEM))
     }
 
     #[inline]
@@ -270,6 +277,7 @@ impl Books {
     fn mark(self) {
         if !self.cell.used() {
             self.totals.mark_used();
+            self.cell.mark_used();
         }
     }
 }

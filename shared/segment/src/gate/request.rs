@@ -86,6 +86,8 @@ pub struct Pass {
     pub direction: Direction,
     /// How many requests it stands for.
     pub count: u32,
+    /// Whether rules of the table were asked; they are told of the end.
+    pub(super) walked: bool,
     pub(super) held: Held,
 }
 
@@ -99,6 +101,7 @@ impl Pass {
             waited_ns: 0,
             direction,
             count: 1,
+            walked: false,
             held: Held::NOTHING,
         }
     }

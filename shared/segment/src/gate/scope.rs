@@ -20,9 +20,33 @@ const SAMPLE_MASK: u64 = 63;
 const PROBE_SHARE: u64 = 20;
 
 impl Gate {
-    /// Checks the host and the caller's own scope.
+    /// Checks the host and the caller's own scope. Mostly both are calm, which takes a few loads.
     #[inline]
     pub(super) fn check_scopes<C>(&self, ask: &Ask<'_, C>) -> Result<(), Refusal> {
+        if self.scopes_are_calm(ask.now_ns, ask.books.totals) {
+            return Ok(());
+        }
+        self.check_scopes_closely(ask, self.board.seat_scope(self.seat))
+    }
+
+    /// Whether the host and the caller's own scope admit without a count of what is in flight.
+    #[inline]
+    pub(super) fn scopes_are_calm(&self, now_ns: u64, totals: Totals) -> bool {
+        let own = self.board.seat_scope(self.seat);
+        self.board.agent_is_present(now_ns)
+            && self.is_calm(HOST, totals)
+            && (own == HOST || self.is_calm(own, totals))
+    }
+
+    /// Whether a scope admits without a count of what is in flight.
+    #[inline]
+    fn is_calm(&self, scope: u32, totals: Totals) -> bool {
+        let word = self.board.scope_word(scope);
+        ScopeWord::is_open(word) || (ScopeWord::is_calm(word) && !self.must_sample(totals))
+    }
+
+    #[inline(never)]
+    fn check_scopes_closely<C>(&self, ask: &Ask<'_, C>, own: u32) -> Result<(), Refusal> {
         match self.board.agent_life(ask.now_ns) {
             AgentLife::Present | AgentLife::Grace | AgentLife::Lost(LossMode::Last) => {}
             AgentLife::Lost(LossMode::Open) => {
@@ -35,13 +59,12 @@ impl Gate {
             }
         }
         self.check_scope(HOST, ask)?;
-        match self.board.seat_scope(self.seat) {
-            HOST => Ok(()),
-            own => self.check_scope(own, ask),
+        if own == HOST {
+            return Ok(());
         }
+        self.check_scope(own, ask)
     }
 
-    #[inline]
     fn check_scope<C>(&self, scope: u32, ask: &Ask<'_, C>) -> Result<(), Refusal> {
         let word = self.board.scope(scope);
         let verdict = match word.state {
@@ -80,8 +103,13 @@ impl Gate {
 
     #[inline]
     fn must_count(&self, word: ScopeWord, totals: Totals) -> bool {
-        word.near
-            || totals.passed_and_probes().0 & SAMPLE_MASK == SAMPLE_MASK
+        word.near || self.must_sample(totals)
+    }
+
+    /// Whether this lane counts at this decision although the agent does not ask for it.
+    #[inline]
+    fn must_sample(&self, totals: Totals) -> bool {
+        totals.passed_and_probes().0 & SAMPLE_MASK == SAMPLE_MASK
             || totals.near_tick() == self.board.tick()
     }
 }

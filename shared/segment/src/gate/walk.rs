@@ -83,12 +83,11 @@ pub(super) enum Answer {
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn begin<C>(ask: &Ask<'a, C>, generation: u64) -> Self {
-        let request = ask.request;
+    pub(super) fn begin(slot: Slot, request: Request<'a>, now_ns: u64, generation: u64) -> Self {
         Self {
-            slot: ask.slot,
+            slot,
             request,
-            entered_ns: ask.now_ns,
+            entered_ns: now_ns,
             generation,
             next: 0,
             element: 0,
@@ -161,7 +160,7 @@ impl<'a> Walk<'a> {
 
 impl Gate {
     /// Goes on with a walk.
-    pub(super) fn walk<'a, C: Clock>(&self, ask: &Ask<'a, C>, walk: &Walk<'a>) -> Step<'a> {
+    pub(super) fn walk<'a, C: Clock>(&self, ask: &Ask<'_, C>, walk: &Walk<'a>) -> Step<'a> {
         let mut walk = *walk;
         let view = self.board.view();
         let Some(record) = view.record(ask.slot.index) else {
@@ -295,6 +294,7 @@ impl Gate {
                 Verdict::Admitted(Pass {
                     entered_ns: walk.entered_ns,
                     waited_ns: walk.waited_ns,
+                    walked: true,
                     held: walk.held,
                     ..pass
                 })
@@ -434,7 +434,7 @@ impl Gate {
     }
 
     /// Ends what a request held besides its cell.
-    pub(super) fn exit_held(&self, lane: Lane, pass: &Pass, outcome: Outcome, now_ns: u64) {
+    pub(super) fn exit_walked(&self, lane: Lane, pass: &Pass, outcome: Outcome, now_ns: u64) {
         let view = self.board.view();
         let rt_ns = now_ns.saturating_sub(pass.entered_ns);
         for slot in [pass.held.origin, pass.held.context].into_iter().flatten() {

@@ -212,6 +212,11 @@ impl Cell {
         seen & TAG_MASK == self.pen.tag(self.slot_generation)
     }
 
+    /// Marks the cell as worked on by this seat.
+    pub fn mark_used(&self) {
+        self.add_inflight(0);
+    }
+
     /// Takes a place: one request more in flight.
     #[inline]
     pub fn take(&self) {

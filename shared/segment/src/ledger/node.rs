@@ -62,6 +62,25 @@ impl Node {
     /// whole word, so no number of callers gets over the limit.
     #[inline]
     pub fn admit<C: Clock>(&self, clock: &C, now_ns: u64, count: u32, limit: u32) -> Admission {
+        let (word, epoch) = (&self.line[field::PASS_WINDOW], BUCKET.epoch(now_ns));
+        // Relaxed: the exchange checks what was read, and the word carries all there is.
+        let seen = word.load(Ordering::Relaxed);
+        if seen == 0 || !matches!(Window::age(seen, epoch), Age::Stale) {
+            let window = Window::at(seen, epoch);
+            let Some(next) = window.try_add(count, limit) else {
+                return full(window, now_ns, count, limit);
+            };
+            let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
+            if word.exchange(seen, next.word(), success, failure).is_ok() {
+                return Admission::Admitted(next.epoch());
+            }
+        }
+        self.admit_again(clock, now_ns, count, limit)
+    }
+
+    /// The same, where another caller got on first or the word looks stale.
+    #[inline(never)]
+    fn admit_again<C: Clock>(&self, clock: &C, now_ns: u64, count: u32, limit: u32) -> Admission {
         let mut now_ns = now_ns;
         let admitted = self.line[field::PASS_WINDOW].step(|seen| {
             let window = window_at(seen, clock, &mut now_ns);
@@ -215,7 +234,7 @@ impl Node {
 /// since it read its clock; such a caller must not start the word afresh, so it looks again.
 #[inline]
 fn window_at<C: Clock>(word: u64, clock: &C, now_ns: &mut u64) -> Window {
-    if matches!(Window::age(word, BUCKET.epoch(*now_ns)), Age::Stale) {
+    if word != 0 && matches!(Window::age(word, BUCKET.epoch(*now_ns)), Age::Stale) {
         *now_ns = clock.now_ns().max(*now_ns);
     }
     Window::at(word, BUCKET.epoch(*now_ns))
