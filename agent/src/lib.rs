@@ -2,13 +2,14 @@
 #![forbid(unsafe_code)]
 
 pub mod bench;
-pub mod clock;
+pub mod caller;
 pub mod command;
 pub mod config;
 pub mod control;
 pub mod door;
 pub mod rule;
 pub mod rule_source;
+pub mod run;
 pub mod signal;
 pub mod telemetry;
 pub mod tenant;

@@ -1,12 +1,13 @@
 //! Clocks of the bench, and medians.
 
-use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tidegate_segment::board::ClockSource;
-use tidegate_segment::clock::{monotonic_ns, read_both};
 
-use crate::clock::{Calibrator, CounterTrust, FIRST_CALIBRATION_NS};
+use crate::control::ClockWatch;
+
+/// Longest time until the counter is calibrated.
+const SETTLED: Duration = Duration::from_millis(300);
 
 /// The clocks that can be measured here.
 #[derive(Debug)]
@@ -16,19 +17,18 @@ pub(super) struct Clocks {
 }
 
 impl Clocks {
-    /// Looks which clocks there are, and why the counter is not among them.
-    pub(super) fn find() -> (Self, Option<String>) {
-        let trust = CounterTrust::new(Path::new("/proc"), Path::new("/sys"));
-        if let Err(reason) = trust.check() {
-            let best = ClockSource::Monotonic;
-            return (Self { best }, Some(reason));
+    /// Watches the counter as an agent does, until it is calibrated.
+    pub(super) fn find() -> Self {
+        let mut watch = ClockWatch::new();
+        let begun = Instant::now();
+        while begun.elapsed() < SETTLED {
+            if let Some(best) = watch.tick() {
+                return Self { best };
+            }
+            std::thread::park_timeout(SETTLED / 10);
         }
-        let mut calibrator = Calibrator::new(read_both());
-        while !calibrator.due(monotonic_ns()) {
-            std::thread::park_timeout(std::time::Duration::from_nanos(FIRST_CALIBRATION_NS / 4));
-        }
-        let best = calibrator.next(read_both());
-        (Self { best }, None)
+        let best = ClockSource::Monotonic;
+        Self { best }
     }
 
     /// Name of the clock that a decision reads.

@@ -25,11 +25,8 @@ pub(super) fn run(options: &Options, allocations: Allocations) -> Result<(), Fai
 /// A line for each figure: name, value, how it is measured.
 fn table(report: &Report) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
-    let why = report
-        .no_counter
-        .as_deref()
-        .unwrap_or("the processor's counter");
-    writeln!(text, "{:<28} {:>10}  {why}", "clock", report.clock)?;
+    let how = "the clock that a decision reads on this machine";
+    writeln!(text, "{:<28} {:>10}  {how}", "clock", report.clock)?;
     for Figure { name, how, value } in &report.figures {
         match value {
             Ok(value) => writeln!(text, "{name:<28} {value:>10.2}  {how}")?,

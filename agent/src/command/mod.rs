@@ -1,7 +1,12 @@
 //! The command line.
 
 mod bench;
+mod check;
+mod enter;
 mod output;
+mod place;
+mod run;
+mod status;
 
 use std::process::ExitCode;
 
@@ -11,16 +16,40 @@ use crate::bench::{Allocations, Role};
 
 pub use output::Failure;
 
+const EXAMPLES: &str = "\
+Examples:
+  tidegate                                   run the agent on this host
+  tidegate run --config ./tidegate.toml
+  tidegate enter order-create                in another terminal: ask it
+  tidegate status
+
+Exit codes: 0 done, 1 failure, 2 wrong usage or invalid configuration, 3 refused.";
+
 /// Watches this host and answers its services: may this request go on?
 #[derive(Debug, Parser)]
-#[command(name = "tidegate", version)]
+#[command(
+    name = "tidegate",
+    version,
+    args_conflicts_with_subcommands = true,
+    after_help = EXAMPLES
+)]
 struct Arguments {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
+    #[command(flatten)]
+    run: run::Options,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run the agent in the foreground; the default
+    Run(run::Options),
+    /// Check a configuration and its rules; tells every fault at once
+    Check(check::Options),
+    /// Show what the agent sees and decides now
+    Status(status::Options),
+    /// Ask the agent once, as a service would
+    Enter(enter::Options),
     /// Measure what a decision costs on this machine
     Bench(bench::Options),
     /// A second process of the bench
@@ -30,8 +59,12 @@ enum Command {
 
 /// Runs the command line of this process.
 pub fn main(allocations: Allocations) -> ExitCode {
-    let arguments = Arguments::parse();
-    let done = match arguments.command {
+    let Arguments { command, run } = Arguments::parse();
+    let done = match command.unwrap_or(Command::Run(run)) {
+        Command::Run(options) => run::run(options),
+        Command::Check(options) => check::run(&options),
+        Command::Status(options) => status::run(&options),
+        Command::Enter(options) => enter::run(&options),
         Command::Bench(options) => bench::run(&options, allocations),
         Command::BenchPart { role } => crate::bench::serve(role).map_err(Failure::of),
     };

@@ -1,12 +1,7 @@
 //! What a command prints, and how it ends.
 
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "the one place where the command line prints"
-)]
-
 use std::fmt::Display;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 /// Why a command did not do what it was asked to.
@@ -16,12 +11,15 @@ pub enum Failure {
     Failed(String),
     /// Wrong usage or an invalid configuration; exit code 2.
     Invalid(String),
-    /// The request was refused; exit code 3. What there was to say is said.
-    Refused,
+    /// What there was to say is said; this exit code.
+    Told(u8),
 }
 
+/// Exit code of a request that was refused.
+pub(super) const REFUSED: u8 = 3;
+
 impl Failure {
-    /// A failure with an error's own words.
+    /// A failure in an error's own words.
     pub fn of(error: impl Display) -> Self {
         Self::Failed(error.to_string())
     }
@@ -32,18 +30,23 @@ pub(super) fn end(done: Result<(), Failure>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Failed(text)) => {
-            eprintln!("tidegate: {text}");
+            say_error(format!("tidegate: {text}"));
             ExitCode::from(1)
         }
         Err(Failure::Invalid(text)) => {
-            eprintln!("tidegate: {text}");
+            say_error(format!("tidegate: {text}"));
             ExitCode::from(2)
         }
-        Err(Failure::Refused) => ExitCode::from(3),
+        Err(Failure::Told(code)) => ExitCode::from(code),
     }
 }
 
-/// Prints a line, or several, to standard output.
+/// Prints to standard output. Whoever reads it may have seen enough (`| head`): that is no failure.
 pub(super) fn say(text: impl Display) {
-    println!("{text}");
+    let _enough: io::Result<()> = writeln!(io::stdout().lock(), "{text}");
+}
+
+/// Prints to standard error.
+pub(super) fn say_error(text: impl Display) {
+    let _nobody: io::Result<()> = writeln!(io::stderr().lock(), "{text}");
 }

@@ -31,14 +31,20 @@ const TOLERANCE_NS: u64 = 100_000;
 
 /// The watch over the counter.
 #[derive(Debug)]
-pub(super) struct ClockWatch {
+pub struct ClockWatch {
     current: Option<File>,
     judge: Judge,
 }
 
+impl Default for ClockWatch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl ClockWatch {
     /// A watch that begins with the kernel's clock.
-    pub(super) fn new() -> Self {
+    pub fn new() -> Self {
         let steady = std::fs::read_to_string(CPU_INFO).is_ok_and(|info| is_steady(&info));
         Self {
             current: steady.then(|| File::open(CURRENT).ok()).flatten(),
@@ -47,7 +53,7 @@ impl ClockWatch {
     }
 
     /// Looks at both clocks; what every reader is to use from now on, if that changed.
-    pub(super) fn tick(&mut self) -> Option<ClockSource> {
+    pub fn tick(&mut self) -> Option<ClockSource> {
         let trusted = self.current.as_ref().is_some_and(kernel_uses_counter);
         self.judge.tick(trusted.then(read_both))
     }

@@ -39,6 +39,7 @@ mod scope_finder;
 mod snapshot;
 mod thread;
 
+pub use clock_watch::ClockWatch;
 pub use driver::{Driver, Pages};
 pub use plan::{Declared, Plan};
 pub use request::{Event, Handle, Overrun};

@@ -1,0 +1,79 @@
+//! The HTTP socket, seen from the caller.
+
+use std::io;
+use std::path::Path;
+
+use http_body_util::{BodyExt as _, Empty};
+use hyper::Request;
+use hyper::body::Bytes;
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper_util::rt::TokioIo;
+use tokio::net::UnixStream;
+use tokio::runtime::{Builder, Runtime};
+
+use super::NoAnswer;
+use crate::door::http;
+
+/// A connection to the HTTP socket; it is kept open between requests.
+#[derive(Debug)]
+pub struct HttpConnection {
+    runtime: Runtime,
+    sender: SendRequest<Empty<Bytes>>,
+}
+
+/// What came back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// Status code.
+    pub status: u16,
+    /// Body.
+    pub body: Bytes,
+}
+
+impl HttpConnection {
+    /// Connects to the agent in a runtime directory.
+    ///
+    /// # Errors
+    /// Nobody listens there.
+    pub fn connect(directory: &Path) -> Result<Self, NoAnswer> {
+        let path = directory.join(http::FILE_NAME);
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let connected = runtime.block_on(UnixStream::connect(&path));
+        let stream = connected.map_err(|error| NoAnswer::Connect { path, error })?;
+        let (sender, connection) = runtime
+            .block_on(handshake(TokioIo::new(stream)))
+            .map_err(io::Error::other)?;
+        // It ends with the runtime; whoever sends hears of its errors.
+        drop(runtime.spawn(connection));
+        Ok(Self { runtime, sender })
+    }
+
+    /// Sends one GET request.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub fn get(&mut self, path: &str) -> Result<Answer, NoAnswer> {
+        let request = Request::get(path)
+            .header("host", "tidegate")
+            .body(Empty::new())
+            .map_err(io::Error::other)?;
+        let Self { runtime, sender } = self;
+        runtime.block_on(async {
+            sender.ready().await.map_err(io::Error::other)?;
+            let response = sender
+                .send_request(request)
+                .await
+                .map_err(io::Error::other)?;
+            let status = response.status().as_u16();
+            let body = response
+                .into_body()
+                .collect()
+                .await
+                .map_err(io::Error::other)?;
+            Ok(Answer {
+                status,
+                body: body.to_bytes(),
+            })
+        })
+    }
+}

@@ -1,0 +1,42 @@
+//! `tidegate run`.
+
+use std::path::PathBuf;
+
+use super::output::Failure;
+use super::place::Surroundings;
+use crate::run::{self, Ended};
+use crate::signal::Roots;
+
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct Options {
+    /// Configuration file; without one /etc/tidegate/tidegate.toml, else the built-in defaults
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Directory of the sockets; without one /run/tidegate as root, else `$XDG_RUNTIME_DIR/tidegate`
+    #[arg(long, value_name = "DIR")]
+    runtime_dir: Option<PathBuf>,
+    /// Directory that stands for /proc
+    #[arg(long, value_name = "DIR", default_value = "/proc")]
+    proc_root: PathBuf,
+    /// Directory that stands for /sys/fs/cgroup
+    #[arg(long, value_name = "DIR", default_value = "/sys/fs/cgroup")]
+    cgroup_root: PathBuf,
+}
+
+pub(super) fn run(options: Options) -> Result<(), Failure> {
+    let directory = Surroundings::here().to_serve(options.runtime_dir.as_deref())?;
+    let done = run::run(run::Options {
+        config: options.config,
+        directory,
+        roots: Roots {
+            proc: options.proc_root,
+            cgroup: options.cgroup_root,
+        },
+    });
+    done.map_err(|error| match error {
+        Ended::Invalid(_) => Failure::Invalid(error.to_string()),
+        Ended::Sizes(_) | Ended::Pages(_) | Ended::Doors(_) | Ended::System { .. } => {
+            Failure::of(error)
+        }
+    })
+}

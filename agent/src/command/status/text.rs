@@ -1,0 +1,204 @@
+//! The status for people.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde::Deserialize;
+
+/// What is shown of a status; whatever else it has is for scripts.
+#[derive(Debug, Deserialize)]
+pub(super) struct Status {
+    agent: Agent,
+    scopes: Vec<Scope>,
+    resources: Vec<Resource>,
+    clients: Vec<Client>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Agent {
+    version: String,
+    uptime_s: f64,
+    tick_ms: f64,
+    tick_late_p99_ms: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Scope {
+    name: String,
+    state: String,
+    cause: String,
+    signals: BTreeMap<String, Signal>,
+    limits: Limits,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Signal {
+    Value { value: f64, unit: String },
+    Missing { not_measured: String },
+}
+
+#[derive(Debug, Deserialize)]
+struct Limits {
+    inflight: Option<f64>,
+    allowed_qps: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Resource {
+    name: String,
+    passed_total: u64,
+    refused_total: BTreeMap<String, u64>,
+    inflight: u64,
+    rt_ms: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Client {
+    pid: u32,
+    uid: u32,
+    name: String,
+    door: String,
+    held: u64,
+}
+
+/// The status as text of several lines.
+pub(super) fn text(status: &Status) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _cannot: std::fmt::Result = write_status(&mut text, status);
+    text
+}
+
+fn write_status(text: &mut String, status: &Status) -> std::fmt::Result {
+    let Agent {
+        version,
+        uptime_s,
+        tick_ms,
+        tick_late_p99_ms,
+    } = &status.agent;
+    write!(
+        text,
+        "tidegate {version}, up {uptime_s:.0} s, tick {tick_ms} ms"
+    )?;
+    if let Some(late) = tick_late_p99_ms {
+        write!(text, " ({late:.1} ms late at most, 99 of 100)")?;
+    }
+    writeln!(text)?;
+    for scope in &status.scopes {
+        write_scope(text, scope)?;
+    }
+    write_resources(text, &status.resources)?;
+    write_clients(text, &status.clients)
+}
+
+fn write_scope(text: &mut String, scope: &Scope) -> std::fmt::Result {
+    let Scope {
+        name,
+        state,
+        cause,
+        signals,
+        limits,
+    } = scope;
+    write!(text, "\nscope {name}: {state}")?;
+    if cause != "none" {
+        write!(text, ", because of {cause}")?;
+    }
+    if let Some(limit) = limits.inflight {
+        write!(text, ", at most {limit:.0} in flight")?;
+    }
+    if let Some(limit) = limits.allowed_qps {
+        write!(text, ", {limit:.0} a second without a permit")?;
+    }
+    writeln!(text)?;
+    for (name, signal) in signals {
+        match signal {
+            Signal::Value { value, unit } => {
+                let unit = if unit == "count" { "" } else { unit };
+                writeln!(text, "  {name:<16} {value:>10.3} {unit}")?;
+            }
+            Signal::Missing { not_measured } => {
+                writeln!(text, "  {name:<16} not measured: {not_measured}")?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn write_resources(text: &mut String, resources: &[Resource]) -> std::fmt::Result {
+    if resources.is_empty() {
+        return Ok(());
+    }
+    let (name, passed, refused) = ("resource", "passed", "refused");
+    writeln!(
+        text,
+        "\n{name:<32} {passed:>12} {refused:>12} {:>9} {:>9}",
+        "in flight", "rt ms"
+    )?;
+    for resource in resources {
+        let refused: u64 = resource
+            .refused_total
+            .values()
+            .fold(0, |sum, count| sum.saturating_add(*count));
+        let rt = resource
+            .rt_ms
+            .map_or("-".to_owned(), |rt| format!("{rt:.2}"));
+        writeln!(
+            text,
+            "{:<32} {:>12} {refused:>12} {:>9} {rt:>9}",
+            resource.name, resource.passed_total, resource.inflight
+        )?;
+    }
+    Ok(())
+}
+
+fn write_clients(text: &mut String, clients: &[Client]) -> std::fmt::Result {
+    if clients.is_empty() {
+        return Ok(());
+    }
+    let (pid, uid, held) = ("pid", "uid", "held");
+    writeln!(
+        text,
+        "\n{pid:>8} {uid:>8} {:<24} {:<14} {held:>6}",
+        "client", "door"
+    )?;
+    for client in clients {
+        let Client {
+            pid,
+            uid,
+            name,
+            door,
+            held,
+        } = client;
+        writeln!(text, "{pid:>8} {uid:>8} {name:<24} {door:<14} {held:>6}")?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The shape that DESIGN names for scripts.
+    const STATUS: &str = r#"{"agent":{"version":"0.1.0","uptime_s":12.3,"tick_ms":100,"tick_late_p99_ms":0.4,
+        "ebpf":{"rung":"none","reason":"not built"},"rules_generation":3},
+        "scopes":[{"name":"host","cgroup":null,"state":"overload","cause":"cpu",
+          "signals":{"cpu":{"value":0.97,"unit":"ratio"},"throttle":{"not_measured":"no quota"}},
+          "limits":{"inflight":40,"allowed_qps":null}}],
+        "resources":[{"name":"order-create","passed_total":7,"refused_total":{"flow":2,"system":1},"inflight":1,"rt_ms":null}],
+        "clients":[{"pid":7,"uid":1000,"name":"shop","door":"gate","scope":"host","held":1}]}"#;
+
+    #[test]
+    fn a_status_is_told_in_lines() {
+        let text = text(&serde_json::from_str(STATUS).unwrap());
+        for part in [
+            "tidegate 0.1.0, up 12 s, tick 100 ms (0.4 ms late",
+            "scope host: overload, because of cpu, at most 40 in flight",
+            "throttle         not measured: no quota",
+            "order-create                                7            3         1         -",
+            "       7     1000 shop",
+        ] {
+            assert!(text.contains(part), "{part:?} is missing in\n{text}");
+        }
+    }
+}

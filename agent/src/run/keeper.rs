@@ -1,0 +1,178 @@
+//! What is kept while the agent runs: the configuration and rules in force, and what was shown.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::live::{self, LiveLine, print};
+use super::{ready, reload, start_text};
+use crate::config::Config;
+use crate::config::schema::fault::Fault;
+use crate::control::{Event, Snapshot};
+use crate::door::Context;
+
+/// Ticks after which what is not measured yet is told as such.
+const SETTLED_TICKS: u64 = 30;
+
+/// What is in force, and what the operator has been told.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    config: Box<Config>,
+    /// The file that the configuration came from.
+    config_file: Option<PathBuf>,
+    context: Arc<Context>,
+    /// Rules in force.
+    rules: usize,
+    live: LiveLine,
+    told_signals: bool,
+    /// Ticks when the service manager was told last that the agent ticks.
+    told_ticks: u64,
+}
+
+impl Keeper {
+    /// Keeps what was just put in force: the configuration of a file, and so many rules.
+    pub(super) fn new(
+        config: Box<Config>,
+        config_file: Option<PathBuf>,
+        context: Arc<Context>,
+        rules: usize,
+    ) -> Self {
+        Self {
+            config,
+            config_file,
+            context,
+            rules,
+            live: LiveLine::new(),
+            told_signals: false,
+            told_ticks: 0,
+        }
+    }
+
+    /// What the doors serve from.
+    pub(super) const fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    pub(super) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    pub(super) fn config_file(&self) -> Option<&Path> {
+        self.config_file.as_deref()
+    }
+
+    pub(super) const fn rules(&self) -> usize {
+        self.rules
+    }
+
+    pub(super) fn rules_directory(&self) -> &Path {
+        &self.config.rules.dir
+    }
+
+    /// Reads everything again: configuration, then rules.
+    pub(super) fn reload(&mut self) {
+        ready::reloading();
+        let file = self.config_file.as_deref();
+        match reload::config(file, &mut self.config, &self.context.control) {
+            Ok(()) => self.reload_rules(),
+            Err(faults) => self.complain("the configuration before stays in force", &faults),
+        }
+        ready::ready();
+    }
+
+    /// Reads the rules again.
+    pub(super) fn reload_rules(&mut self) {
+        match reload::rules(&self.config, &self.context.tenant) {
+            Ok(rules) => {
+                self.rules = rules;
+                self.context.set_reload_succeeded(true);
+                tracing::info!(rules, "rules are in force");
+            }
+            Err(faults) => self.complain("the rules before stay in force", &faults),
+        }
+    }
+
+    fn complain(&self, kept: &'static str, faults: &[Fault]) {
+        self.context.set_reload_succeeded(false);
+        for fault in faults {
+            tracing::error!("{fault}");
+        }
+        tracing::error!(faults = faults.len(), "{kept}");
+    }
+
+    /// Says where the agent is.
+    pub(super) fn tell_start(&self, directory: &Path) {
+        if self.live.on_terminal() {
+            print(&start_text::places(self, directory));
+        } else {
+            tracing::info!(
+                version = env!("CARGO_PKG_VERSION"),
+                directory = %directory.display(),
+                rules = self.rules,
+                "serves"
+            );
+        }
+    }
+
+    /// Shows the second that has passed.
+    pub(super) fn show(&mut self) {
+        let snapshot = self.context.control.snapshot();
+        if !self.told_signals {
+            self.tell_signals(&snapshot);
+        }
+        for event in self.context.control.events() {
+            log(&event);
+        }
+        self.live.show(&snapshot);
+    }
+
+    /// Says what is measured, once that is known.
+    fn tell_signals(&mut self, snapshot: &Snapshot) {
+        if start_text::is_settling(snapshot) && snapshot.ticks < SETTLED_TICKS {
+            return;
+        }
+        self.told_signals = true;
+        if self.live.on_terminal() {
+            live::clear();
+            print(&start_text::signals(snapshot));
+        } else {
+            start_text::log_signals(snapshot);
+        }
+    }
+
+    /// Tells the service manager that the agent ticks, if it does.
+    pub(super) fn tell_alive(&mut self) {
+        let ticks = self.context.control.snapshot().ticks;
+        if ticks != self.told_ticks {
+            self.told_ticks = ticks;
+            ready::alive();
+        }
+    }
+
+    /// Says that the agent ends.
+    pub(super) fn tell_end(&self) {
+        self.live.end();
+        tracing::info!("ends");
+    }
+}
+
+fn log(event: &Event) {
+    match event {
+        Event::State {
+            scope,
+            from,
+            to,
+            cause,
+        } => tracing::warn!(
+            scope = &**scope,
+            from = from.name(),
+            to = to.name(),
+            cause = cause.name(),
+            "a scope is in another state"
+        ),
+        Event::Ineffective { scope, cause } => tracing::warn!(
+            scope = &**scope,
+            cause = cause.name(),
+            "shedding does not lower the pressure: only the entry limit is in force"
+        ),
+    }
+}

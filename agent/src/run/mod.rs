@@ -1,0 +1,87 @@
+//! Runs the agent: puts the parts together, keeps them going, takes them apart.
+//!
+//! Order of the start: configuration and rules, pages, sampler thread, doors. From then on the doors
+//! answer; what is measured comes with the first ticks.
+
+mod assembly;
+mod keeper;
+mod live;
+mod log;
+mod ready;
+mod reload;
+mod serve;
+mod start_text;
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::config::schema::fault::Fault;
+use crate::door;
+use crate::signal::Roots;
+
+/// What the command line says.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The configuration; the installed one, or the defaults, if not given.
+    pub config: Option<PathBuf>,
+    /// Directory of the sockets.
+    pub directory: PathBuf,
+    /// Where the kernel's files are.
+    pub roots: Roots,
+}
+
+/// Why the agent did not start, or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum Ended {
+    /// Faults of the configuration or the rules, all of them.
+    #[error("{}", lines(.0))]
+    Invalid(Vec<Fault>),
+    /// Pages of these sizes are not possible.
+    #[error("pages: {} = {} is not in 1..={}", .0.what, .0.value, .0.max)]
+    Sizes(tidegate_abi::geometry::SizeFault),
+    /// The pages could not be made.
+    #[error(transparent)]
+    Pages(#[from] crate::tenant::CreateError),
+    /// The sockets could not be placed.
+    #[error(transparent)]
+    Doors(#[from] door::OpenError),
+    /// The system refused something else.
+    #[error("{what}: {error}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+fn lines(faults: &[Fault]) -> String {
+    let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    lines.join("\n")
+}
+
+fn system(what: &'static str) -> impl Fn(io::Error) -> Ended {
+    move |error| Ended::System { what, error }
+}
+
+/// Runs the agent in the foreground until it is told to end.
+///
+/// # Errors
+/// It could not start, or a part of it failed.
+pub fn run(options: Options) -> Result<(), Ended> {
+    log::begin();
+    close_to_debuggers();
+    let runtime = door::runtime().map_err(system("cannot start the runtime"))?;
+    runtime.block_on(async {
+        let agent = assembly::assemble(options)?;
+        serve::serve(agent).await
+    })
+}
+
+/// The board is writable in this process alone: no other process of the same user may reach into it.
+fn close_to_debuggers() {
+    use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+    if let Err(errno) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+        tracing::warn!(%errno, "other processes of this user can read and write this one's memory");
+    }
+}

@@ -1,0 +1,95 @@
+//! Reads configuration and rules again; what is at fault leaves the last good ones in force.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tidegate_segment::clock::monotonic_ns;
+
+use crate::config::schema::fault::Fault;
+use crate::config::{Config, Loaded};
+use crate::control::{Handle, Plan};
+use crate::rule::RuleSet;
+use crate::rule_source::{DirectorySource, RuleSource as _};
+use crate::tenant::Tenant;
+use crate::tenant::directory::TooSoon;
+use crate::tenant::limit::Limits;
+
+/// Reads the rules of the directory and puts them in force as one.
+///
+/// # Errors
+/// Every fault of the rules; those before stay in force.
+pub(super) fn rules(config: &Config, tenant: &Tenant) -> Result<usize, Vec<Fault>> {
+    let source = DirectorySource::new(&config.rules.dir, config.rules.quirks);
+    let rules = Arc::new(source.load()?);
+    for warning in rules.warnings() {
+        tracing::warn!("{warning}");
+    }
+    let count = rules.rules().len();
+    publish(rules, tenant).map_err(|too_soon| {
+        let hint = "the next change or SIGHUP reads the rules again";
+        let allowed = "one rule set every 10 ms";
+        vec![Fault::of_file(
+            &source.name(),
+            too_soon.to_string(),
+            allowed,
+            hint,
+        )]
+    })?;
+    Ok(count)
+}
+
+fn publish(rules: Arc<RuleSet>, tenant: &Tenant) -> Result<(), TooSoon> {
+    let limits = Limits::of(rules);
+    let published = tenant.directory().publish(limits, monotonic_ns())?;
+    for (resource, fault) in published.unplaced {
+        tracing::error!(resource, %fault, "no slot for a resource: its rules are not in force");
+    }
+    for rule in published.not_in_force {
+        tracing::warn!(
+            rule,
+            "this version does not hold requests against this rule"
+        );
+    }
+    Ok(())
+}
+
+/// Reads the configuration again and puts in force what can change while the agent runs.
+///
+/// # Errors
+/// Every fault of the file; the configuration before stays in force.
+pub(super) fn config(
+    file: Option<&Path>,
+    now: &mut Box<Config>,
+    handle: &Handle,
+) -> Result<(), Vec<Fault>> {
+    let Loaded {
+        config: next,
+        warnings,
+    } = Config::load(file)?;
+    for warning in &warnings {
+        tracing::warn!("{warning}");
+    }
+    for option in fixed_options(now, &next) {
+        tracing::warn!(option, "changed, but takes effect with the next start");
+    }
+    if let Err(overrun) = handle.set_plan(Plan::of(&next)) {
+        tracing::warn!(%overrun, "the settings of the scopes stay as they are");
+    }
+    *now = next;
+    Ok(())
+}
+
+/// Sections that differ and are fixed for the life of the process.
+fn fixed_options(now: &Config, next: &Config) -> Vec<&'static str> {
+    [
+        ("tick", now.tick == next.tick),
+        ("socket", now.socket == next.socket),
+        ("http", now.http == next.http),
+        ("agent_loss", now.agent_loss == next.agent_loss),
+        ("pages", now.pages == next.pages),
+        ("tenant", now.tenants == next.tenants),
+    ]
+    .into_iter()
+    .filter_map(|(option, same)| (!same).then_some(option))
+    .collect()
+}

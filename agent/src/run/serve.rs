@@ -1,0 +1,143 @@
+//! The life of an agent: serve, reload, show, end.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+use super::assembly::Agent;
+use super::{Ended, ready, system};
+use crate::door::{gate_socket, http};
+use crate::rule_source::DirectoryWatch;
+
+/// Files are written in steps; rules are read when they have been quiet for this long.
+const QUIET: Duration = Duration::from_millis(50);
+
+/// Most waits for quiet: a file that is written all the time must not keep the others out.
+const QUIET_TRIES: u32 = 20;
+
+/// Serves until a signal says to end, then cleans up.
+pub(super) async fn serve(agent: Agent) -> Result<(), Ended> {
+    let Agent {
+        keeper: mut kept,
+        doors,
+        ticking,
+        directory,
+    } = agent;
+    let mut end = End::new()?;
+    let mut reload = listen(SignalKind::hangup())?;
+    let mut watch = Watch::of(kept.rules_directory());
+    let mut second = every(Duration::from_secs(1));
+    let mut watchdog = ready::watchdog().map(every);
+    let doors = tokio::spawn(doors.serve(Arc::clone(kept.context())));
+    kept.tell_start(&directory);
+    ready::ready();
+    loop {
+        tokio::select! {
+            () = end.told() => break,
+            _ = reload.recv() => {
+                kept.reload();
+                watch = Watch::of(kept.rules_directory());
+            }
+            () = watch.changed() => kept.reload_rules(),
+            _ = second.tick() => kept.show(),
+            () = turn(&mut watchdog) => kept.tell_alive(),
+        }
+    }
+    ready::stopping();
+    kept.tell_end();
+    doors.abort();
+    for socket in [gate_socket::FILE_NAME, http::FILE_NAME] {
+        remove(&directory.join(socket));
+    }
+    ticking.stop();
+    Ok(())
+}
+
+fn every(time: Duration) -> Interval {
+    let mut interval = interval(time);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    interval
+}
+
+/// Waits for the next turn, for ever where there is none.
+async fn turn(interval: &mut Option<Interval>) {
+    match interval {
+        Some(interval) => drop(interval.tick().await),
+        None => std::future::pending().await,
+    }
+}
+
+fn remove(socket: &Path) {
+    match std::fs::remove_file(socket) {
+        Ok(()) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => tracing::warn!(%error, socket = %socket.display(), "cannot be removed"),
+    }
+}
+
+fn listen(kind: SignalKind) -> Result<Signal, Ended> {
+    signal(kind).map_err(system("cannot listen to signals"))
+}
+
+/// The signals that say to end.
+#[derive(Debug)]
+struct End {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl End {
+    fn new() -> Result<Self, Ended> {
+        Ok(Self {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn told(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// Watches the rules, where the kernel lets it.
+#[derive(Debug)]
+struct Watch(Option<DirectoryWatch>);
+
+impl Watch {
+    fn of(directory: &Path) -> Self {
+        let watch = DirectoryWatch::new(directory);
+        Self(watch.inspect_err(give_up).ok())
+    }
+
+    /// Waits until the rules have changed and are quiet again.
+    async fn changed(&mut self) {
+        let Some(watch) = &mut self.0 else {
+            return std::future::pending().await;
+        };
+        if let Err(error) = settled(watch).await {
+            give_up(&error);
+            self.0 = None;
+        }
+    }
+}
+
+fn give_up(error: &std::io::Error) {
+    tracing::warn!(%error, "the rules are not watched; send SIGHUP after a change");
+}
+
+async fn settled(watch: &mut DirectoryWatch) -> std::io::Result<()> {
+    watch.changed().await?;
+    for _try in 0..QUIET_TRIES {
+        match tokio::time::timeout(QUIET, watch.changed()).await {
+            Ok(changed) => changed?,
+            Err(_quiet) => break,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! What the agent says when it has started: where it is, what it measures, what it cannot and why.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use tidegate_abi::signal::SignalId;
+
+use super::keeper::Keeper;
+use crate::control::{ScopeSnapshot, Snapshot};
+use crate::door::{gate_socket, http};
+use crate::signal::{Fault, Missing};
+
+/// Where the agent can be reached, and by what it decides.
+pub(super) fn places(keeper: &Keeper, directory: &Path) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _cannot: std::fmt::Result = write_places(&mut text, keeper, directory);
+    text
+}
+
+fn write_places(text: &mut String, keeper: &Keeper, directory: &Path) -> std::fmt::Result {
+    let version = env!("CARGO_PKG_VERSION");
+    let pid = std::process::id();
+    writeln!(
+        text,
+        "tidegate {version} serves (pid {pid}); Ctrl-C ends it"
+    )?;
+    for socket in [gate_socket::FILE_NAME, http::FILE_NAME] {
+        writeln!(text, "  socket   {}", directory.join(socket).display())?;
+    }
+    let http = &keeper.config().http;
+    if http.metrics_enabled {
+        writeln!(text, "  metrics  http://{}/metrics", http.metrics_listen)?;
+    }
+    match keeper.config_file() {
+        Some(file) => writeln!(text, "  config   {}", file.display())?,
+        None => writeln!(text, "  config   built-in defaults")?,
+    }
+    let rules = keeper.rules_directory().display();
+    writeln!(text, "  rules    {} from {rules}", keeper.rules())
+}
+
+/// Whether a signal waits for its second sample still.
+pub(super) fn is_settling(snapshot: &Snapshot) -> bool {
+    let waits = |missing: Missing| matches!(missing.fault, Fault::NotSampled | Fault::FirstSample);
+    snapshot.ticks == 0
+        || snapshot
+            .scopes
+            .iter()
+            .any(|scope| missing(scope).any(|(_id, missing)| waits(missing)))
+}
+
+/// What is measured and what is not, once a few ticks have passed.
+pub(super) fn signals(snapshot: &Snapshot) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _cannot: std::fmt::Result = write_signals(&mut text, snapshot);
+    text
+}
+
+fn write_signals(text: &mut String, snapshot: &Snapshot) -> std::fmt::Result {
+    for scope in &snapshot.scopes {
+        writeln!(text, "  scope {} measures {}", scope.name, measured(scope))?;
+        for (id, reason) in missing(scope) {
+            writeln!(text, "    not {}: {reason}", id.name())?;
+        }
+    }
+    Ok(())
+}
+
+/// The same for the log.
+pub(super) fn log_signals(snapshot: &Snapshot) {
+    for scope in &snapshot.scopes {
+        tracing::info!(scope = &*scope.name, measured = measured(scope), "measures");
+        for (id, reason) in missing(scope) {
+            tracing::info!(scope = &*scope.name, signal = id.name(), %reason, "cannot measure");
+        }
+    }
+}
+
+fn measured(scope: &ScopeSnapshot) -> String {
+    let readings = scope.readings.iter();
+    let measured = readings.filter(|(_id, reading)| reading.get().is_ok());
+    let names: Vec<&str> = measured.map(|(id, _reading)| id.name()).collect();
+    names.join(", ")
+}
+
+/// What should be measured here and is not. What belongs to another kind of scope is left out.
+fn missing(scope: &ScopeSnapshot) -> impl Iterator<Item = (SignalId, Missing)> {
+    let readings = scope.readings.iter();
+    readings.filter_map(|(id, reading)| {
+        let missing = reading.get().err()?;
+        let elsewhere = matches!(missing.fault, Fault::HostOnly | Fault::GroupOnly);
+        (!elsewhere).then_some((id, missing))
+    })
+}
