@@ -80,7 +80,7 @@ impl Node {
 
     /// The same, where another caller got on first or the word looks stale.
     #[inline(never)]
-    fn admit_again<C: Clock>(&self, clock: &C, now_ns: u64, count: u32, limit: u32) -> Admission {
+    fn admit_again<C: Clock>(self, clock: &C, now_ns: u64, count: u32, limit: u32) -> Admission {
         let mut now_ns = now_ns;
         let admitted = self.line[field::PASS_WINDOW].step(|seen| {
             let window = window_at(seen, clock, &mut now_ns);
