@@ -17,7 +17,7 @@ use tidegate_agent::tenant::HOST;
 use tidegate_agent::tenant::scope_resolver::ScopeResolver as _;
 use tidegate_segment::board::{self, AgentLife, Board, Process, SeatWriter, Settings};
 use tidegate_segment::clock::monotonic_ns;
-use tidegate_segment::gate::{Gate, Pass, Request, Verdict};
+use tidegate_segment::gate::{Gate, Pass, Request, Step, Verdict};
 use tidegate_segment::lane::Lane;
 use tidegate_segment::ledger::Ledger;
 use tidegate_segment::page::Page;
@@ -127,8 +127,8 @@ impl Bench {
         let clock = Stopped(self.now_ns);
         let entered = (0..requests).filter_map(|_request| {
             match gate.enter(&clock, Lane::numbered(1), slot, Request::default()) {
-                Verdict::Admitted(pass) => Some(pass),
-                Verdict::Refused(_) | Verdict::Stale => None,
+                Step::Done(Verdict::Admitted(pass)) => Some(pass),
+                Step::Done(Verdict::Refused(_) | Verdict::Stale) | Step::Wait(_) => None,
             }
         });
         entered.collect()

@@ -6,6 +6,12 @@ use super::output::{Failure, say};
 use crate::bench::{self, Allocations, Figure, Report};
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tidegate bench                            a table; takes about ten seconds
+  tidegate bench --json > before.json
+
+Figures of a busy machine are those of a busy machine: look at the load first.")]
 pub(super) struct Options {
     /// Print one JSON object
     #[arg(long)]
