@@ -117,11 +117,10 @@ impl Agent {
         stream
             .set_read_timeout(Some(SOON))
             .expect("a timeout can be set");
-        write!(
-            stream,
-            "GET {path} HTTP/1.1\r\nHost: tidegate\r\nConnection: close\r\n\r\n"
-        )
-        .expect("the agent reads");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: tidegate\r\nConnection: close\r\n\r\n");
+        stream
+            .write_all(request.as_bytes())
+            .expect("the agent reads");
         let mut answer = String::new();
         stream
             .read_to_string(&mut answer)
