@@ -14,7 +14,7 @@ use crate::life::{Life, Phase};
 use crate::resource::Resource;
 use crate::session::Session;
 
-/// How long a new name may wait for its slot before it uses the overflow slot.
+/// How long a new name may wait for the agent's answer.
 const RESOLVE_WITHIN: Duration = Duration::from_millis(50);
 
 /// The keeper ends its first try well before this, see `WELCOME_WITHIN` in `connection`.
@@ -116,9 +116,10 @@ impl Client {
 
     /// The resource of a name: 1 to 255 bytes of printable text.
     ///
-    /// A new name is resolved by the agent. Where that takes longer than 50 ms, the resource shares
-    /// the limits of all names without a place until the agent answers. Names are kept as long as
-    /// the client, so take them from a small set, not from what callers send.
+    /// A new name is resolved by the agent. Where that takes longer than 50 ms, or the agent is gone,
+    /// its place is looked up on the pages; a name without one shares the limits of all such names
+    /// until the agent answers. Names are kept as long as the client, so take them from a small set,
+    /// not from what callers send.
     ///
     /// # Errors
     /// The name cannot be one.
@@ -197,8 +198,8 @@ impl Inner {
         }
     }
 
-    /// Makes sure that an entry is resolved in this process. A new one waits a little for its slot
-    /// and then goes on with the overflow slot.
+    /// Makes sure that an entry is resolved in this process. A new one waits a little for the agent
+    /// and then goes on with what the pages say.
     fn register(&self, entry: &Arc<Entry>) {
         let life = self.session().life();
         if !life.register(entry) {
@@ -208,10 +209,7 @@ impl Inner {
             let known = entry.slot(self.session().number()).is_some();
             !known && !matches!(state.phase, Phase::Apart(_))
         });
-        let session = self.session();
-        if session.is_seated() {
-            entry.overflow_until_resolved(session.number());
-        }
+        self.session().find(entry);
     }
 
     /// A decision could not be made on the session in force: finds out what can be done about it.

@@ -71,9 +71,9 @@ impl Entry {
         self.stale.store(0, Ordering::Relaxed);
     }
 
-    /// Uses the overflow slot in a session until the agent answers.
-    pub(crate) fn overflow_until_resolved(&self, number: SessionNumber) {
-        let unresolved = pack(number, Slot::OVERFLOW);
+    /// Uses a slot in a session until the agent answers.
+    pub(crate) fn unless_resolved(&self, number: SessionNumber, slot: Slot) {
+        let unresolved = pack(number, slot);
         self.word(number).change(Ordering::Relaxed, |seen| {
             if is_of(seen, number) {
                 seen
@@ -132,13 +132,13 @@ mod tests {
     }
 
     #[test]
-    fn the_overflow_slot_never_replaces_an_answer() {
+    fn a_slot_found_otherwise_never_replaces_an_answer() {
         let entry = Entry::new("a");
         let number = SessionNumber::FIRST;
-        entry.overflow_until_resolved(number);
+        entry.unless_resolved(number, Slot::OVERFLOW);
         assert_eq!(entry.slot(number), Some(Slot::OVERFLOW));
         entry.resolved(number, SLOT);
-        entry.overflow_until_resolved(number);
+        entry.unless_resolved(number, Slot::OVERFLOW);
         assert_eq!(entry.slot(number), Some(SLOT));
     }
 

@@ -1,5 +1,7 @@
 //! An admitted request.
 
+use std::time::Duration;
+
 use tidegate_abi::decision::Outcome;
 use tidegate_segment::gate::Pass;
 
@@ -37,6 +39,12 @@ impl Permit {
     /// Whether pages of an agent were asked; `false` if the request was admitted without one.
     pub const fn decided(&self) -> bool {
         self.held.is_some()
+    }
+
+    /// How long the rules held the request back before it was admitted.
+    pub fn waited(&self) -> Duration {
+        let waited_ns = self.held.as_ref().map_or(0, |held| held.pass.waited_ns);
+        Duration::from_nanos(waited_ns)
     }
 
     /// The request did its work; its response time counts.

@@ -3,8 +3,9 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use tidegate_abi::board::name_hash;
 use tidegate_abi::decision::{Class, Direction};
-use tidegate_segment::gate::Request;
+use tidegate_segment::gate::{Name, Request};
 
 use crate::client::Inner;
 use crate::entry::Entry;
@@ -96,6 +97,20 @@ impl Ask<'_> {
         self
     }
 
+    /// Who calls, for rules that look at the origin; empty if unknown.
+    #[inline]
+    pub const fn origin(mut self, name: &str) -> Self {
+        self.request.origin = named(name);
+        self
+    }
+
+    /// Whether the request may borrow from the next half second where a QPS rule is full.
+    #[inline]
+    pub const fn prioritized(mut self, prioritized: bool) -> Self {
+        self.request.prioritized = prioritized;
+        self
+    }
+
     /// Asks.
     ///
     /// # Errors
@@ -104,4 +119,14 @@ impl Ask<'_> {
     pub fn enter(self) -> Result<Permit, Refused> {
         self.resource.decide(self.request)
     }
+}
+
+/// A name as rules look at it; the node of the resource serves for it.
+const fn named(name: &str) -> Name {
+    let hash = if name.is_empty() {
+        0
+    } else {
+        name_hash(name.as_bytes())
+    };
+    Name { hash, node: None }
 }

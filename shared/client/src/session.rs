@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rustix::thread::{Timespec, nanosleep};
 use tidegate_abi::decision::Outcome;
+use tidegate_segment::board::Slot;
 use tidegate_segment::clock::{self, Clock};
 use tidegate_segment::gate::{Gate, Pass, Request, Step, Verdict, Waiting};
 use tidegate_segment::lane;
@@ -99,6 +100,15 @@ impl Session {
     /// Whether there are pages to decide on.
     pub(crate) const fn is_seated(&self) -> bool {
         self.seated.is_some()
+    }
+
+    /// Takes the slot of an entry from the pages themselves, as long as the agent has not answered:
+    /// the slot of its name if the board has one, else the one that such names share.
+    pub(crate) fn find(&self, entry: &Entry) {
+        if let Some(seated) = &self.seated {
+            let found = seated.gate.board().find(entry.name());
+            entry.unless_resolved(self.number, found.unwrap_or(Slot::OVERFLOW));
+        }
     }
 
     /// Decides; `None` if this session cannot: it is the parent's, has no pages, does not know the

@@ -166,7 +166,7 @@ fn an_agent_that_cannot_be_trusted_or_understood_is_none() {
 #[test]
 fn an_agent_that_goes_leaves_its_rules_and_one_that_comes_is_taken() {
     let dir = room();
-    let rules = [("a", concurrency(1))];
+    let rules = [("a", concurrency(1)), ("c", concurrency(0))];
     let agent = TestAgent::start(dir.path(), Manners::default(), &rules);
     let client = client(&dir);
     let resource = client.resource("a").unwrap();
@@ -176,6 +176,8 @@ fn an_agent_that_goes_leaves_its_rules_and_one_that_comes_is_taken() {
     assert!(resource.enter().is_err(), "the rule is still in force");
     let late = client.resource("b").unwrap();
     assert_eq!(admitted(&late, 3), 1, "a new name shares the overflow slot");
+    let named = client.resource("c").unwrap();
+    assert_eq!(admitted(&named, 3), 0, "the board knows it");
     let agent = TestAgent::start(dir.path(), Manners::default(), &rules);
     until("a new session", || client.status().connected);
     let again = resource.enter().unwrap();

@@ -1,7 +1,7 @@
 //! Reading a board: what a decision, a service and the agent itself see.
 
 use tidegate_abi::board::{
-    ScopeWord, SeatWord, clock as clock_field, directory, header, record, scope, seat,
+    ScopeWord, SeatWord, clock as clock_field, directory, header, name_hash, record, scope, seat,
 };
 use tidegate_abi::decision::{Cause, LossMode};
 use tidegate_abi::geometry::{BoardMap, Geometry, LINE, SizeFault};
@@ -372,6 +372,21 @@ impl Board {
         }
         let text = core::str::from_utf8(target).ok()?;
         Some((Slot { index, generation }, text))
+    }
+
+    /// The slot of a resource that the directory names, for those who cannot ask the agent.
+    pub fn find(&self, name: &str) -> Option<Slot> {
+        let hash = name_hash(name.as_bytes());
+        let used = usize::try_from(self.resources_used()).ok()?;
+        let mut buffer = [0; 256];
+        let entries = (0..).zip(self.directory.iter().take(used));
+        entries
+            // Relaxed: below `resources_used`, whose Acquire orders the entry.
+            .filter(|(_index, [_name, found])| found.load(Ordering::Relaxed) == hash)
+            .find_map(|(index, _entry)| {
+                let (slot, found) = self.name(index, &mut buffer)?;
+                (found == name).then_some(slot)
+            })
     }
 
     fn name_byte(&self, offset: usize) -> Option<u8> {
