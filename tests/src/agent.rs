@@ -15,6 +15,22 @@ use tempfile::TempDir;
 use crate::program::Program;
 use crate::until::{self, SOON};
 
+/// Configuration under which no scope ever limits anything, whatever else the machine runs: for tests
+/// of rules.
+pub const CALM: &str = "
+[cpu]
+enabled = false
+[load]
+enabled = false
+[law.entry]
+least_requests = 1000000.0
+[law.tight]
+slack_requests = 1000000.0
+[law.cold]
+entry_per_cpu = 1000000.0
+tight_per_cpu = 1000000.0
+";
+
 /// A running agent; it is killed when it is dropped, and its directory goes with it.
 #[derive(Debug)]
 pub struct Agent {

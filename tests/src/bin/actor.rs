@@ -7,7 +7,7 @@
 //! | `give COUNT` | gives kept permits back | `held N` |
 //! | `try NAME COUNT` | enters and gives back at once | `passed N refused N REASON` |
 //! | `open` | | `open N`: decisions made without an agent's pages |
-//! | `spin NAME THREADS` | enters and gives back without a pause, for ever | `spinning` |
+//! | `breed NAME COUNT` | forks a child that enters and gives back without a pause, kills it at some moment, so often | `killed N` |
 //! | `offer NAME THREADS PER_SECOND SECONDS` | the same at a rate | `FIRST LAST SPANS`, see `spans` |
 //! | `crowd NAME THREADS SECONDS COUNT` | the same, counted by a shared count | `passed N refused N` |
 //! | `fork drop` | forks a child that drops the kept permits and ends | `dropped` |
@@ -15,13 +15,15 @@
 //! | `exec` | becomes another program in the same process | `idle` |
 
 use std::error::Error;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::event::{Timespec, poll};
-use rustix::process::{Pid, Signal, WaitOptions, getpid, set_parent_process_death_signal, waitpid};
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpid, kill_process, set_parent_process_death_signal, waitpid,
+};
 use tidegate_client::{Client, Permit, Resource};
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::os::child::fork;
@@ -30,6 +32,8 @@ use tidegate_tests::spans::{BUCKET_NS, Spans};
 
 /// A forked child that stays ends by itself after this, should its test be gone.
 const CHILD_STAYS: Duration = Duration::from_mins(1);
+/// A bred child spins at most this long before it is killed.
+const SPINS_AT_MOST_NS: u64 = 500_000;
 /// How long a member of a crowd stays inside.
 const INSIDE: Duration = Duration::from_micros(300);
 
@@ -81,7 +85,7 @@ impl Actor {
             }
             ["try", name, count] => say(&self.attempt(name, count)?)?,
             ["open"] => say(&format!("open {}", self.client.status().open))?,
-            ["spin", name, threads] => self.spin(name, threads)?,
+            ["breed", name, count] => self.breed(name, count)?,
             ["offer", name, threads, per_second, seconds] => {
                 self.offer(name, threads.parse()?, per_second.parse()?, seconds)?;
             }
@@ -129,18 +133,20 @@ impl Actor {
         Ok(format!("passed {passed} refused {refused} {reason}"))
     }
 
-    fn spin(&self, name: &str, threads: &str) -> Fallible<()> {
-        for _thread in 0..threads.parse::<u32>()? {
-            let resource = self.client.resource(name)?;
-            std::thread::spawn(move || {
-                loop {
-                    if let Ok(permit) = resource.enter() {
-                        permit.ok();
-                    }
-                }
-            });
+    fn breed(&self, name: &str, count: &str) -> Fallible<()> {
+        let resource = self.client.resource(name)?;
+        for _child in 0..count.parse::<u32>()? {
+            let (mut reader, writer) = io::pipe()?;
+            let child = fork(|| spin(&resource, &writer))?;
+            drop(writer);
+            reader.read_exact(&mut [0])?;
+            // The low bits of the clock are as good as random here.
+            let moment = Duration::from_nanos(monotonic_ns() % SPINS_AT_MOST_NS);
+            wait_for(moment);
+            kill_process(child, Signal::KILL)?;
+            waitpid(Some(child), WaitOptions::empty())?;
         }
-        Ok(say("spinning")?)
+        Ok(say(&format!("killed {count}"))?)
     }
 
     fn offer(&self, name: &str, threads: u32, per_second: u32, seconds: &str) -> Fallible<()> {
@@ -184,6 +190,36 @@ impl Actor {
         })?;
         Ok(())
     }
+}
+
+/// What a bred child does: enters and gives back on two threads until it is killed. Its first byte
+/// says that it has a seat of its own.
+fn spin(resource: &Resource, mut seated: &io::PipeWriter) -> u8 {
+    if set_parent_process_death_signal(Some(Signal::KILL)).is_err() {
+        return 1;
+    }
+    // On a loaded machine the first decisions may come before the seat.
+    while !resource.enter().is_ok_and(|permit| permit.decided()) {
+        std::thread::yield_now();
+    }
+    let turn = || {
+        if let Ok(permit) = resource.enter() {
+            permit.ok();
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            loop {
+                turn();
+            }
+        });
+        if seated.write_all(&[1]).is_ok() {
+            loop {
+                turn();
+            }
+        }
+    });
+    1
 }
 
 fn ended_well(child: Pid) -> Fallible<()> {
