@@ -15,7 +15,11 @@ const RULE: &str = "[[flow]]\nresource = \"limited\"\ngrade = \"qps\"\ncount = 1
 const REJECT: &str =
     "[cpu]\nenter = 0.0002\nleave = 0.0001\naction = \"reject\"\nsustained = \"0s\"\n";
 
-const GRACE: Duration = Duration::from_millis(1500);
+/// How long the limits are looked at within the grace time; the rest of it is room for a machine
+/// that is slow to answer.
+const WITHIN_GRACE: Duration = Duration::from_secs(1);
+/// Longer than time to live and grace together.
+const PAST_GRACE: Duration = Duration::from_secs(2);
 
 fn loss(mode: &str) -> String {
     format!(
@@ -41,9 +45,8 @@ fn refusing(mode: &str) -> (Agent, Actor) {
 fn stop_and_check_grace(agent: &Agent, actor: &mut Actor) {
     let stopped = Instant::now();
     agent.stop();
-    while stopped.elapsed() < GRACE {
+    while stopped.elapsed() < WITHIN_GRACE {
         let answer = tried(actor, "free");
-        // Asked within the grace time, whenever it was answered.
         assert_eq!(
             answer,
             "passed 0 refused 1 reject",
@@ -74,7 +77,7 @@ fn alone_open_lifts_the_adaptive_limits_after_the_grace_and_keeps_the_rules() {
 fn alone_last_keeps_the_adaptive_limits() {
     let (agent, mut actor) = refusing("last");
     stop_and_check_grace(&agent, &mut actor);
-    until::throughout("the limit as it was", GRACE, || {
+    until::throughout("the limit as it was", PAST_GRACE, || {
         tried(&mut actor, "free") == "passed 0 refused 1 reject"
     });
     agent.go_on();
