@@ -8,6 +8,13 @@ use crate::run::{self, Ended};
 use crate::signal::Roots;
 
 #[derive(Debug, Clone, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tidegate run --config ./tidegate.toml --runtime-dir /tmp/tidegate
+  TIDEGATE_LOG=debug tidegate run
+
+SIGHUP reads configuration and rules again; SIGTERM and Ctrl-C end the agent.
+TIDEGATE_LOG says what is logged: error, warn, info (the default), debug or trace.")]
 pub(super) struct Options {
     /// Configuration file; without one /etc/tidegate/tidegate.toml, else the built-in defaults
     #[arg(long, value_name = "FILE")]

@@ -28,12 +28,13 @@ pub(super) struct Agent {
 }
 
 /// Makes an agent. Runs inside the runtime.
-pub(super) fn assemble(options: Options) -> Result<Agent, Ended> {
+pub(super) async fn assemble(options: Options) -> Result<Agent, Ended> {
     let started = Instant::now();
     let config_file = options.config.or_else(installed);
     let config = load(config_file.as_deref())?;
     let (tenant, writer) = make_tenant(&config)?;
-    let rules = reload::rules(&config, &tenant).map_err(Ended::Invalid)?;
+    let rules = reload::rules(&config, &tenant).await;
+    let rules = rules.map_err(Ended::Invalid)?;
     let doors = Doors::open(&door::Settings::of(&config, options.directory.clone()))?;
     let metrics = Arc::new(make_metrics()?);
     let pages = control::Pages {

@@ -69,19 +69,19 @@ impl Keeper {
     }
 
     /// Reads everything again: configuration, then rules.
-    pub(super) fn reload(&mut self) {
+    pub(super) async fn reload(&mut self) {
         ready::reloading();
         let file = self.config_file.as_deref();
         match reload::config(file, &mut self.config, &self.context.control) {
-            Ok(()) => self.reload_rules(),
+            Ok(()) => self.reload_rules().await,
             Err(faults) => self.complain("the configuration before stays in force", &faults),
         }
         ready::ready();
     }
 
     /// Reads the rules again.
-    pub(super) fn reload_rules(&mut self) {
-        match reload::rules(&self.config, &self.context.tenant) {
+    pub(super) async fn reload_rules(&mut self) {
+        match reload::rules(&self.config, &self.context.tenant).await {
             Ok(rules) => {
                 self.rules = rules;
                 self.context.set_reload_succeeded(true);

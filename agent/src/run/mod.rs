@@ -72,10 +72,9 @@ pub fn run(options: Options) -> Result<(), Ended> {
     log::begin();
     close_to_debuggers();
     let runtime = door::runtime().map_err(system("cannot start the runtime"))?;
-    runtime.block_on(async {
-        let agent = assembly::assemble(options)?;
-        serve::serve(agent).await
-    })
+    // On the heap: the parts of an agent are too much for a stack frame.
+    let agent = runtime.block_on(Box::pin(assembly::assemble(options)))?;
+    runtime.block_on(Box::pin(serve::serve(agent)))
 }
 
 /// The board is writable in this process alone: no other process of the same user may reach into it.

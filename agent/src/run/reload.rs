@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidegate_segment::clock::monotonic_ns;
 
@@ -11,36 +12,20 @@ use crate::control::{Handle, Plan};
 use crate::rule::RuleSet;
 use crate::rule_source::{DirectorySource, RuleSource as _};
 use crate::tenant::Tenant;
-use crate::tenant::directory::TooSoon;
+use crate::tenant::directory::{Published, TooSoon};
 use crate::tenant::limit::Limits;
 
-/// Reads the rules of the directory and puts them in force as one.
+/// Reads the rules of the directory and puts them in force as one. Returns how many there are.
 ///
 /// # Errors
 /// Every fault of the rules; those before stay in force.
-pub(super) fn rules(config: &Config, tenant: &Tenant) -> Result<usize, Vec<Fault>> {
+pub(super) async fn rules(config: &Config, tenant: &Tenant) -> Result<usize, Vec<Fault>> {
     let source = DirectorySource::new(&config.rules.dir, config.rules.quirks);
     let rules = Arc::new(source.load()?);
     for warning in rules.warnings() {
         tracing::warn!("{warning}");
     }
-    let count = rules.rules().len();
-    publish(rules, tenant).map_err(|too_soon| {
-        let hint = "the next change or SIGHUP reads the rules again";
-        let allowed = "one rule set every 10 ms";
-        vec![Fault::of_file(
-            &source.name(),
-            too_soon.to_string(),
-            allowed,
-            hint,
-        )]
-    })?;
-    Ok(count)
-}
-
-fn publish(rules: Arc<RuleSet>, tenant: &Tenant) -> Result<(), TooSoon> {
-    let limits = Limits::of(rules);
-    let published = tenant.directory().publish(limits, monotonic_ns())?;
+    let published = publish(&rules, tenant).await;
     for (resource, fault) in published.unplaced {
         tracing::error!(resource, %fault, "no slot for a resource: its rules are not in force");
     }
@@ -50,7 +35,20 @@ fn publish(rules: Arc<RuleSet>, tenant: &Tenant) -> Result<(), TooSoon> {
             "this version does not hold requests against this rule"
         );
     }
-    Ok(())
+    Ok(rules.rules().len())
+}
+
+/// Two sets must not follow each other faster than readers can read; the second waits a little.
+async fn publish(rules: &Arc<RuleSet>, tenant: &Tenant) -> Published {
+    loop {
+        let limits = Limits::of(Arc::clone(rules));
+        match tenant.directory().publish(limits, monotonic_ns()) {
+            Ok(published) => return published,
+            Err(TooSoon { wait_ns }) => {
+                tokio::time::sleep(Duration::from_nanos(wait_ns)).await;
+            }
+        }
+    }
 }
 
 /// Reads the configuration again and puts in force what can change while the agent runs.

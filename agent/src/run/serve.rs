@@ -1,15 +1,17 @@
 //! The life of an agent: serve, reload, show, end.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::assembly::Agent;
 use super::{Ended, ready, system};
-use crate::door::{gate_socket, http};
+use crate::door::{Context, Doors, gate_socket, http};
 use crate::rule_source::DirectoryWatch;
 
 /// Files are written in steps; rules are read when they have been quiet for this long.
@@ -31,17 +33,18 @@ pub(super) async fn serve(agent: Agent) -> Result<(), Ended> {
     let mut watch = Watch::of(kept.rules_directory());
     let mut second = every(Duration::from_secs(1));
     let mut watchdog = ready::watchdog().map(every);
-    let doors = tokio::spawn(doors.serve(Arc::clone(kept.context())));
+    let mut doors = open(doors, Arc::clone(kept.context()));
     kept.tell_start(&directory);
     ready::ready();
     loop {
         tokio::select! {
             () = end.told() => break,
+            ended = &mut doors => return Err(doors_ended(ended)),
             _ = reload.recv() => {
-                kept.reload();
+                kept.reload().await;
                 watch = Watch::of(kept.rules_directory());
             }
-            () = watch.changed() => kept.reload_rules(),
+            () = watch.changed() => kept.reload_rules().await,
             _ = second.tick() => kept.show(),
             () = turn(&mut watchdog) => kept.tell_alive(),
         }
@@ -54,6 +57,19 @@ pub(super) async fn serve(agent: Agent) -> Result<(), Ended> {
     }
     ticking.stop();
     Ok(())
+}
+
+fn open(doors: Doors, context: Arc<Context>) -> JoinHandle<()> {
+    tokio::spawn(doors.serve(context))
+}
+
+/// The doors answer until they are dropped; anything else is a fault.
+fn doors_ended(ended: Result<(), JoinError>) -> Ended {
+    let error = match ended {
+        Ok(()) => io::Error::other("they stopped by themselves"),
+        Err(error) => io::Error::other(error),
+    };
+    system("the doors")(error)
 }
 
 fn every(time: Duration) -> Interval {
@@ -73,7 +89,7 @@ async fn turn(interval: &mut Option<Interval>) {
 fn remove(socket: &Path) {
     match std::fs::remove_file(socket) {
         Ok(()) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => tracing::warn!(%error, socket = %socket.display(), "cannot be removed"),
     }
 }
@@ -127,11 +143,11 @@ impl Watch {
     }
 }
 
-fn give_up(error: &std::io::Error) {
+fn give_up(error: &io::Error) {
     tracing::warn!(%error, "the rules are not watched; send SIGHUP after a change");
 }
 
-async fn settled(watch: &mut DirectoryWatch) -> std::io::Result<()> {
+async fn settled(watch: &mut DirectoryWatch) -> io::Result<()> {
     watch.changed().await?;
     for _try in 0..QUIET_TRIES {
         match tokio::time::timeout(QUIET, watch.changed()).await {

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::{err, out, tidegate};
 
 /// Far more than any step takes on a busy machine.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_mins(1);
 
 const CONFIG: &str = "[http]\nmetrics_enabled = false\n[rules]\ndir = \"rules.d\"\n";
 
@@ -151,16 +151,4 @@ fn an_agent_does_not_start_on_bad_rules() {
     assert_eq!(output.status.code(), Some(2));
     let text = err(&output);
     assert!(text.contains("a.toml:4:9 flow[0].count -1"), "{text}");
-}
-
-#[test]
-fn without_a_place_for_its_sockets_an_agent_says_what_to_do() {
-    if rustix::process::geteuid().is_root() {
-        eprintln!("NOT RUN: root always has a place, /run/tidegate");
-        return;
-    }
-    let home = home(&limit("1"));
-    let output = tidegate(home.path(), &["run", "--config", "c.toml"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(err(&output).contains("--runtime-dir"));
 }

@@ -1,4 +1,5 @@
 //! The `tidegate` binary, as operators and the service manager use it.
+#![cfg(test)]
 
 mod agent;
 mod usage;

@@ -20,6 +20,7 @@ fn every_command_shows_examples() {
     let directory = tempfile::tempdir().unwrap();
     for arguments in [
         &["--help"][..],
+        &["run", "--help"],
         &["check", "--help"],
         &["status", "--help"],
         &["enter", "--help"],
