@@ -104,6 +104,8 @@ fn an_agent_answers_reloads_and_ends() {
     let answer: serde_json::Value = serde_json::from_str(&out(&refused)).unwrap();
     assert_eq!(answer["kind"], "flow");
 
+    // It ticks from here on.
+    agent.wait_for("WATCHDOG=1");
     let status = agent.ask(&["status", "--json"]);
     let status: serde_json::Value = serde_json::from_str(&out(&status)).unwrap();
     for key in ["agent", "scopes", "resources", "clients"] {
@@ -112,7 +114,6 @@ fn an_agent_answers_reloads_and_ends() {
     let text = out(&agent.ask(&["status"]));
     assert!(text.contains("scope host"), "{text}");
 
-    agent.wait_for("WATCHDOG=1");
     write_rule(agent.home.path(), &limit("1000"));
     agent.tell(Signal::SIGHUP);
     agent.wait_for("RELOADING=1");
