@@ -219,6 +219,40 @@ fn requests_in_flight_on_a_full_cpu_are_overload_at_the_next_tick() {
 }
 
 #[test]
+fn a_seat_that_is_cleared_takes_nothing_from_what_was_counted() {
+    let mut bench = Bench::new(Plan::default());
+    bench.tick(1, 10);
+    let passed = |bench: &Bench| {
+        let snapshot = bench.handle.snapshot();
+        snapshot.scopes.first().map(|host| host.counts.passed)
+    };
+    bench.hold(1, HOST, 20);
+    bench.tick(1, 10);
+    assert_eq!(passed(&bench), Some(20));
+    bench.seats.revoke(1);
+    bench.ledger.clear_seat(1, 1);
+    bench.hold(2, HOST, 3);
+    bench.tick(1, 10);
+    assert_eq!(passed(&bench), Some(23));
+    bench.hold(1, HOST, 30);
+    bench.tick(1, 10);
+    assert_eq!(passed(&bench), Some(53), "the next holder begins anew");
+}
+
+#[test]
+fn system_rules_find_load_and_cpu_on_the_board_or_that_they_are_not_measured() {
+    let mut bench = Bench::new(Plan::default());
+    assert_eq!(bench.board.samples(), (None, None));
+    bench.tick(1, 50);
+    assert_eq!(bench.board.samples(), (Some(0.1), None), "a rate needs two");
+    bench.tick(1, 50);
+    assert_eq!(bench.board.samples(), (Some(0.1), Some(0.5)));
+    fs::remove_file(bench.dir.path().join("proc/loadavg")).expect("removed");
+    bench.tick(1, 50);
+    assert_eq!(bench.board.samples(), (None, Some(0.5)));
+}
+
+#[test]
 fn a_process_is_in_the_scope_of_its_group_and_one_without_in_the_host() {
     let mut bench = Bench::new(Plan {
         declared: vec![declared("orders", ORDERS)],

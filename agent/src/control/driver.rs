@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::sync::mpsc::TrySendError;
 use std::time::Duration;
 
+use tidegate_abi::signal::SignalId;
 use tidegate_segment::board::TickWriter;
-use tidegate_segment::ledger::{Ledger, ScopeCounts};
+use tidegate_segment::ledger::Ledger;
 
 use super::clock_watch::ClockWatch;
+use super::counts::Counts;
 use super::lateness::Lateness;
 use super::measure::Tick;
 use super::plan::{Plan, Planned};
@@ -32,6 +34,7 @@ pub struct Pages {
 pub struct Driver {
     sampler: Box<Sampler>,
     pages: Vec<Pages>,
+    counts: Counts,
     plan: Planned,
     /// A scope's place here is its place on every board; the host is first.
     scopes: Vec<Option<Scope>>,
@@ -49,12 +52,14 @@ impl Driver {
     ///
     /// The host and the agent's own group are watched from the start.
     pub fn new(sampler: Sampler, pages: Vec<Pages>, plan: Plan) -> (Box<Self>, Handle) {
-        let snapshot = SnapshotCell::with_room(GROUPS_MAX.saturating_add(1));
+        let scopes = GROUPS_MAX.saturating_add(1);
+        let snapshot = SnapshotCell::with_room(scopes);
         let (mail, handle) = Mailbox::new(snapshot.clone());
         let mut driver = Box::new(Self {
             sampler: Box::new(sampler),
+            counts: Counts::new(&pages, scopes),
             pages,
-            scopes: Vec::with_capacity(GROUPS_MAX.saturating_add(1)),
+            scopes: Vec::with_capacity(scopes),
             mail,
             clock: ClockWatch::new(),
             lateness: Lateness::of_a_minute(Duration::from_millis(100)),
@@ -70,8 +75,7 @@ impl Driver {
     }
 
     fn watch_first(&mut self) {
-        let counts = self.counts(HOST);
-        let host = Scope::new("host".into(), None, self.plan.host(), counts);
+        let host = Scope::new("host".into(), None, self.plan.host());
         self.scopes.push(Some(host));
         if let Ok(key) = self.sampler.watch_own() {
             self.scope_of_group(key);
@@ -93,9 +97,11 @@ impl Driver {
             .last_ns
             .map_or(0, |last_ns| now_ns.saturating_sub(last_ns));
         self.last_ns = Some(now_ns);
+        self.counts.take(&self.pages);
         for index in 0..self.scopes.len() {
             self.step_scope(index, now_ns, length_ns);
         }
+        self.publish_samples();
         self.publish_clock();
         for page in &mut self.pages {
             page.writer.beat(now_ns);
@@ -189,17 +195,12 @@ impl Driver {
             page.writer.publish_scope(index, &OPEN_SCOPE);
         }
         let group = Some(Place { key, path, pattern });
-        let scope = Some(Scope::new(name, group, settings, self.counts(index)));
+        let scope = Some(Scope::new(name, group, settings));
         match self.scopes.get_mut(place) {
             Some(free) => *free = scope,
             None => self.scopes.push(scope),
         }
         Some(place)
-    }
-
-    /// Counts of a scope over all tenants.
-    fn counts(&self, index: u32) -> ScopeCounts {
-        sum_counts(&self.pages, index)
     }
 
     fn step_scope(&mut self, place: usize, now_ns: u64, length_ns: u64) {
@@ -222,13 +223,21 @@ impl Driver {
                 length_ns,
                 host: self.sampler.host(),
                 group: group.flatten(),
-                counts: &sum_counts(&self.pages, index),
-                before: &scope.counts(),
+                counts: self.counts.of(place),
             };
             scope.step(&tick, now_ns, &mut self.mail)
         };
         for page in &mut self.pages {
             page.writer.publish_scope(index, &report);
+        }
+    }
+
+    /// What the system rules of every tenant look at.
+    fn publish_samples(&mut self) {
+        let host = self.sampler.host();
+        let (load, cpu) = (host.value(SignalId::Load1), host.value(SignalId::Cpu));
+        for page in &mut self.pages {
+            page.writer.publish_samples(load, cpu);
         }
     }
 
@@ -260,19 +269,4 @@ impl Driver {
             }
         });
     }
-}
-
-/// Counts of a scope over all tenants.
-fn sum_counts(pages: &[Pages], index: u32) -> ScopeCounts {
-    pages.iter().fold(ScopeCounts::default(), |sum, page| {
-        let counts = page.ledger.scope_counts(&page.writer.board(), index);
-        ScopeCounts {
-            inflight: sum.inflight.saturating_add(counts.inflight),
-            passed: sum.passed.wrapping_add(counts.passed),
-            success: sum.success.wrapping_add(counts.success),
-            rt_ns: sum.rt_ns.wrapping_add(counts.rt_ns),
-            refused: sum.refused.wrapping_add(counts.refused),
-            shed: sum.shed.wrapping_add(counts.shed),
-        }
-    })
 }

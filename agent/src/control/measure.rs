@@ -2,6 +2,7 @@
 
 use tidegate_abi::signal::SignalId;
 use tidegate_limits::law::Sample;
+use tidegate_limits::number::whole_u32;
 use tidegate_segment::ledger::ScopeCounts;
 
 use crate::signal::{Group, Limiter, Readings};
@@ -13,16 +14,13 @@ pub(super) struct Tick<'a> {
     pub host: &'a Readings,
     /// The scope's group; `None` is the host itself.
     pub group: Option<&'a Group>,
-    /// Counts of the scope over all tenants, and what they were a tick ago.
-    pub counts: &'a ScopeCounts,
-    pub before: &'a ScopeCounts,
+    /// What it counted in the tick over all tenants, and what it has in flight.
+    pub counts: ScopeCounts,
 }
 
 impl Tick<'_> {
     /// What the law takes of it.
     pub(super) fn sample(&self) -> Sample {
-        let counted =
-            |field: fn(&ScopeCounts) -> u64| grown(field(self.counts), field(self.before));
         let measured = match self.group {
             Some(group) => group_sample(group, self.host),
             None => host_sample(self.host),
@@ -30,10 +28,10 @@ impl Tick<'_> {
         Sample {
             tick_ns: self.length_ns,
             inflight: u32::try_from(self.counts.inflight).unwrap_or(u32::MAX),
-            successes: counted(|counts| counts.success),
-            rt_ns: counted(|counts| counts.rt_ns),
-            passed: counted(|counts| counts.passed),
-            shed: counted(|counts| counts.shed),
+            successes: self.counts.success,
+            rt_ns: self.counts.rt_ns,
+            passed: self.counts.passed,
+            shed: self.counts.shed,
             ..measured
         }
     }
@@ -43,11 +41,14 @@ fn host_sample(host: &Readings) -> Sample {
     let cpus = host.value(SignalId::EffectiveCpus);
     let over_cpus = |id| Some(host.value(id)? / cpus?);
     // One of the tasks that run is the reader itself.
-    let waiting = |runnable: f64| Some((runnable - 1.0 - cpus?).max(0.0));
+    let runnable = host.value(SignalId::Runnable).map(|tasks| tasks - 1.0);
+    // Tasks of a throttled group wait too, but are not runnable: they are no queue of the host.
+    let waited = host.value(SignalId::RunqueueWait);
+    let waited = waited.map(|waiters| waiters.min(runnable.unwrap_or(waiters).max(0.0)));
     Sample {
         cpus,
         busy: host.value(SignalId::Cpu),
-        waiters: host.value(SignalId::Runnable).and_then(waiting),
+        waiters: waited.or_else(|| over(runnable, cpus)),
         psi_cpu: host.value(SignalId::PsiCpu),
         steal: host.value(SignalId::Steal),
         load_per_cpu: over_cpus(SignalId::Load1),
@@ -59,15 +60,33 @@ fn group_sample(group: &Group, host: &Readings) -> Sample {
     let readings = group.readings();
     let own = readings.value(SignalId::Cpu).map(|share| share.min(1.0));
     Sample {
-        cpus: readings.value(SignalId::EffectiveCpus),
         busy: group_busy(own, group.limiter(), host),
         own,
+        steal: host.value(SignalId::Steal),
+        ..group_measured(readings)
+    }
+}
+
+/// What a group's readings alone tell.
+fn group_measured(readings: &Readings) -> Sample {
+    let cpus = readings.value(SignalId::EffectiveCpus);
+    let waited = readings.value(SignalId::RunqueueWait);
+    let collected = readings.value(SignalId::GcShare);
+    Sample {
+        cpus,
+        waiters: waited.or_else(|| over(readings.value(SignalId::Runnable), cpus)),
         throttle: readings.value(SignalId::Throttle),
         throttled_time: readings.value(SignalId::ThrottledTime),
         psi_cpu: readings.value(SignalId::PsiCpu),
-        steal: host.value(SignalId::Steal),
+        gc_share: collected.or_else(|| readings.value(SignalId::GcCpu)),
+        full_gc: readings.value(SignalId::FullGc).map(whole_u32),
         ..Sample::default()
     }
+}
+
+/// The rung below measured waiting: runnable tasks beyond the CPUs.
+fn over(runnable: Option<f64>, cpus: Option<f64>) -> Option<f64> {
+    Some((runnable? - cpus?).max(0.0))
 }
 
 /// Busy share of the CPUs that a group may use. A group without CPUs of its own is short of CPU as
@@ -80,13 +99,6 @@ fn group_busy(own: Option<f64>, limiter: Limiter<'_>, host: &Readings) -> Option
             (own, host) => own.or(host),
         },
     }
-}
-
-/// Growth of a free-running count. Counts of a seat are zeroed when another process takes it; that
-/// reads as no growth.
-fn grown(now: u64, before: u64) -> u64 {
-    let grown = now.wrapping_sub(before);
-    if grown > u64::MAX / 2 { 0 } else { grown }
 }
 
 #[cfg(test)]
@@ -103,39 +115,67 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_taken_as_growth_and_never_shrink() {
-        let before = ScopeCounts {
-            inflight: 9,
-            passed: u64::MAX - 1,
-            success: 100,
-            rt_ns: 5_000,
-            refused: 7,
-            shed: 50,
-        };
-        let counts = ScopeCounts {
-            inflight: 3,
-            passed: 4,
-            success: 110,
-            rt_ns: 9_000,
-            refused: 9,
-            shed: 0,
-        };
+    fn counts_of_the_tick_are_the_laws_and_what_is_not_measured_is_nothing() {
         let host = Readings::new();
         let tick = Tick {
             length_ns: 100,
             host: &host,
             group: None,
-            counts: &counts,
-            before: &before,
+            counts: ScopeCounts {
+                inflight: 3,
+                passed: 6,
+                success: 10,
+                rt_ns: 4_000,
+                refused: 2,
+                shed: 1,
+            },
         };
         let sample = tick.sample();
         assert_eq!((sample.inflight, sample.tick_ns), (3, 100));
         assert_eq!((sample.successes, sample.rt_ns), (10, 4_000));
-        assert_eq!((sample.passed, sample.shed), (6, 0));
+        assert_eq!((sample.passed, sample.shed), (6, 1));
         assert_eq!(
             (sample.busy, sample.cpus, sample.waiters),
             (None, None, None)
         );
+    }
+
+    #[test]
+    fn waiters_are_measured_and_runnable_beyond_the_cpus_is_the_rung_below() {
+        let group = |values: &[(SignalId, f64)]| group_measured(&readings(values)).waiters;
+        let rung = [(SignalId::EffectiveCpus, 1.5), (SignalId::Runnable, 4.0)];
+        assert_eq!(group(&rung), Some(2.5));
+        assert_eq!(group(&[(SignalId::RunqueueWait, 0.3)]), Some(0.3));
+        assert_eq!(group(&[(SignalId::Runnable, 4.0)]), None);
+        assert_eq!(group(&[]), None);
+    }
+
+    #[test]
+    fn waiting_in_a_throttled_group_is_no_queue_of_the_host() {
+        let waiters = |runnable| {
+            let values = [
+                (SignalId::RunqueueWait, 40.0),
+                (SignalId::Runnable, runnable),
+            ];
+            host_sample(&readings(&values)).waiters
+        };
+        assert_eq!(waiters(2.0), Some(1.0));
+        assert_eq!(waiters(60.0), Some(40.0));
+        assert_eq!(waiters(0.0), Some(0.0));
+    }
+
+    #[test]
+    fn a_group_brings_its_collections() {
+        let sample = group_measured(&readings(&[
+            (SignalId::FullGc, 3.0),
+            (SignalId::GcCpu, 0.4),
+        ]));
+        assert_eq!((sample.full_gc, sample.gc_share), (Some(3), Some(0.4)));
+        let sample = group_measured(&readings(&[
+            (SignalId::GcShare, 0.2),
+            (SignalId::GcCpu, 0.4),
+        ]));
+        assert_eq!((sample.full_gc, sample.gc_share), (None, Some(0.2)));
     }
 
     #[test]

@@ -20,7 +20,7 @@
 //!
 //! # Inside
 //! `thread` wakes at absolute times and takes down how late it was · `driver` is one tick: take
-//! `request`s, sample, and for each `scope` turn readings and counts into a sample of the law
+//! `request`s, sample, and for each `scope` turn readings and `counts` into a sample of the law
 //! (`measure`), step the law, publish; then `clock_watch` and the heartbeat · `plan` says which
 //! settings a scope has, `scope_finder` which scope a process is in · `snapshot` is what others read of it all.
 //!
@@ -29,6 +29,7 @@
 //! allocates.
 
 mod clock_watch;
+mod counts;
 mod driver;
 mod lateness;
 mod measure;

@@ -30,25 +30,21 @@ pub(super) struct Scope {
     pub group: Option<Place>,
     pub settings: Arc<Settings>,
     law: Box<Law>,
+    /// Since it became a scope.
     counts: ScopeCounts,
     since_ns: u64,
     changes: u64,
 }
 
 impl Scope {
-    /// A scope without history, whose counts so far do not concern it.
-    pub(super) fn new(
-        name: Arc<str>,
-        group: Option<Place>,
-        settings: Arc<Settings>,
-        counts: ScopeCounts,
-    ) -> Self {
+    /// A scope without history.
+    pub(super) fn new(name: Arc<str>, group: Option<Place>, settings: Arc<Settings>) -> Self {
         Self {
             name,
             group,
             settings,
             law: Box::default(),
-            counts,
+            counts: ScopeCounts::default(),
             since_ns: 0,
             changes: 0,
         }
@@ -74,16 +70,12 @@ impl Scope {
         }
     }
 
-    /// Counts as they were a tick ago.
-    pub(super) fn counts(&self) -> ScopeCounts {
-        self.counts
-    }
-
     /// Steps the law and tells what changed; returns what is to be published.
     pub(super) fn step(&mut self, tick: &Tick<'_>, now_ns: u64, mail: &mut Mailbox) -> ScopeReport {
         let before = *self.law.published();
         let after = self.law.step(&tick.sample(), &self.settings);
-        self.counts = *tick.counts;
+        self.counts.keep(&tick.counts);
+        self.counts.inflight = tick.counts.inflight;
         if after.state != before.state {
             self.since_ns = now_ns;
             self.changes = self.changes.saturating_add(1);
