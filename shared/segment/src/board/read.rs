@@ -7,7 +7,7 @@ use tidegate_abi::decision::{Cause, LossMode};
 use tidegate_abi::geometry::{BoardMap, Geometry, LINE, SizeFault};
 use tidegate_abi::rule;
 
-use super::{Head, Record, Slot, split, stated_geometry};
+use super::{ClockSource, Head, Record, Slot, split, stated_geometry};
 use crate::clock::{self, Calibration};
 use crate::page::Page;
 use crate::sync::{Ordering, Word, fence, peek};
@@ -219,27 +219,42 @@ impl Board {
     /// The calibration in force; `None` = use the kernel's clock.
     #[inline]
     pub fn calibration(&self) -> Option<Calibration> {
-        for _try in 0..TRIES {
-            // Acquire: pairs with the Release in `TickWriter::publish_clock`.
-            let generation = self.header[header::CLOCK_GENERATION].load(Ordering::Acquire);
-            let [even, odd] = header::CLOCK_SETS;
-            let set = if generation & 1 == 0 { even } else { odd };
-            // Relaxed: ordered by the generation around them.
-            let word = |field: usize| peek(self.header, set.saturating_add(field));
-            let calibration = Calibration {
-                tsc: word(clock_field::TSC),
-                ns: word(clock_field::NS),
-                mult: word(clock_field::MULT),
-            };
-            let use_tsc = word(clock_field::USE_TSC) == 1;
-            // Acquire fence: pairs with the Release fence in `TickWriter::publish_clock`; whoever read
-            // a word of a newer set sees the newer generation here.
-            fence(Ordering::Acquire);
-            if peek(self.header, header::CLOCK_GENERATION) == generation {
-                return use_tsc.then_some(calibration);
-            }
+        match self.clock_if_still().or_else(|| self.clock_again()) {
+            Some(ClockSource::Counter(calibration)) => Some(calibration),
+            Some(ClockSource::Monotonic) | None => None,
         }
-        None
+    }
+
+    /// The clock source, where the agent published under the first try. Apart, so that the first try
+    /// is short enough to become a part of every decision.
+    #[cold]
+    #[inline(never)]
+    fn clock_again(&self) -> Option<ClockSource> {
+        (0..TRIES).find_map(|_try| self.clock_if_still())
+    }
+
+    /// One try: the clock source, unless the agent published meanwhile.
+    #[inline]
+    fn clock_if_still(&self) -> Option<ClockSource> {
+        // Acquire: pairs with the Release in `TickWriter::publish_clock`.
+        let generation = self.header[header::CLOCK_GENERATION].load(Ordering::Acquire);
+        let [even, odd] = header::CLOCK_SETS;
+        let set = if generation & 1 == 0 { even } else { odd };
+        // Relaxed: ordered by the generation around them.
+        let word = |field: usize| peek(self.header, set.saturating_add(field));
+        let calibration = Calibration {
+            tsc: word(clock_field::TSC),
+            ns: word(clock_field::NS),
+            mult: word(clock_field::MULT),
+        };
+        let source = match word(clock_field::USE_TSC) {
+            1 => ClockSource::Counter(calibration),
+            _ => ClockSource::Monotonic,
+        };
+        // Acquire fence: pairs with the Release fence in `TickWriter::publish_clock`; whoever read
+        // a word of a newer set sees the newer generation here.
+        fence(Ordering::Acquire);
+        (peek(self.header, header::CLOCK_GENERATION) == generation).then_some(source)
     }
 
     /// The record of a slot in the set in force; `None` if the slot does not exist or the agent
