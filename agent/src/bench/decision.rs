@@ -4,6 +4,7 @@ use std::hint::black_box;
 
 use tidegate_abi::decision::Outcome;
 use tidegate_segment::board::{ClockSource, Slot};
+use tidegate_segment::clock::Clock as _;
 use tidegate_segment::gate::{Gate, Request, Step, Verdict};
 use tidegate_segment::lane;
 
@@ -30,6 +31,11 @@ pub(super) fn figures(clocks: &Clocks, allocations: Allocations) -> Vec<Figure> 
     let _pinned = cpus::pin(0);
     vec![
         Figure {
+            name: "clock_read_ns",
+            how: "one reading of that clock; a pass reads it twice, a refusal once",
+            value: clock_read_ns(clocks.best),
+        },
+        Figure {
             name: "shm_enter_exit_ns",
             how: "enter and exit of one resource with one flow rule, hot, one thread",
             value: enter_exit_ns(clocks.best),
@@ -55,6 +61,13 @@ pub(super) fn figures(clocks: &Clocks, allocations: Allocations) -> Vec<Figure> 
             value: count_allocations(clocks.best, allocations),
         },
     ]
+}
+
+fn clock_read_ns(clock: ClockSource) -> Result<f64, NoFigure> {
+    let board = Pages::new(4, clock)?.board();
+    Ok(per_call_ns(ROUNDS, CALLS, || {
+        black_box(board.now_ns());
+    }))
 }
 
 fn enter_exit_ns(clock: ClockSource) -> Result<f64, NoFigure> {

@@ -59,6 +59,11 @@ impl Pages {
         })
     }
 
+    /// The board as a service maps it.
+    pub(super) const fn board(&self) -> Board {
+        self.view.board
+    }
+
     /// Adds a resource with one flow rule of `limit` passes a second.
     pub(super) fn resource(&mut self, name: &str, limit: u32) -> Result<Slot, NoFigure> {
         let record = Record {
