@@ -18,7 +18,7 @@ pub trait Clock {
 }
 
 impl Clock for crate::board::Board {
-    #[inline]
+    #[inline(always)]
     fn now_ns(&self) -> u64 {
         self.time_ns()
     }
@@ -38,12 +38,13 @@ pub struct Calibration {
 impl Calibration {
     /// Time of a counter value, ns. A counter before the calibration (another core may be some ns
     /// behind) reads as the calibration.
-    #[inline]
+    #[inline(always)]
     pub fn at(self, counter: u64) -> u64 {
         let counts = u128::from(counter.saturating_sub(self.tsc));
         let ns = counts.wrapping_mul(u128::from(self.mult)) >> 32;
-        self.ns
-            .saturating_add(u64::try_from(ns).unwrap_or(u64::MAX))
+        // 584 years of ns fit; what does not is a counter that makes no sense.
+        let low = low_half(ns);
+        self.ns.saturating_add(low)
     }
 
     /// The calibration that two readings of both clocks give.
@@ -61,6 +62,15 @@ impl Calibration {
     }
 }
 
+/// The low half of a double word.
+#[inline(always)]
+const fn low_half(value: u128) -> u64 {
+    match value.to_le_bytes().first_chunk() {
+        Some(low) => u64::from_le_bytes(*low),
+        None => 0,
+    }
+}
+
 /// Both clocks read at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
@@ -72,7 +82,7 @@ pub struct Reading {
 
 /// `CLOCK_MONOTONIC`, ns.
 #[cfg(not(loom))]
-#[inline]
+#[inline(always)]
 pub fn monotonic_ns() -> u64 {
     let mut time = libc::timespec {
         tv_sec: 0,
@@ -93,7 +103,7 @@ pub fn monotonic_ns() -> u64 {
 }
 
 /// The time stamp counter; 0 where the processor has none that user space may read.
-#[inline]
+#[inline(always)]
 pub fn counter() -> u64 {
     #[cfg(all(target_arch = "x86_64", not(loom)))]
     {

@@ -21,7 +21,7 @@ impl Lane {
     }
 
     /// Number of the lane; a page with fewer lanes takes the shared one instead.
-    #[inline]
+    #[inline(always)]
     pub const fn within(self, lanes: u32) -> u32 {
         if self.0 < lanes { self.0 } else { 0 }
     }
@@ -66,7 +66,7 @@ mod held {
     }
 
     /// The lane of the calling thread.
-    #[inline]
+    #[inline(always)]
     pub fn current() -> Lane {
         // While thread-locals are being torn down, the shared lane serves.
         HELD.try_with(|held| Lane(held.0.get()))

@@ -32,19 +32,19 @@ impl Word {
     }
 
     /// Reads.
-    #[inline]
+    #[inline(always)]
     pub fn load(&self, order: Ordering) -> u64 {
         self.0.load(order)
     }
 
     /// Writes.
-    #[inline]
+    #[inline(always)]
     pub fn store(&self, value: u64, order: Ordering) {
         self.0.store(value, order);
     }
 
     /// Adds, wrapping, relaxed: for free-running counts that several threads write.
-    #[inline]
+    #[inline(always)]
     pub fn count(&self, amount: u64) {
         self.0.fetch_add(amount, Ordering::Relaxed);
     }
@@ -53,7 +53,7 @@ impl Word {
     ///
     /// # Errors
     /// The value found.
-    #[inline]
+    #[inline(always)]
     pub fn exchange_weak(
         &self,
         seen: u64,
@@ -68,7 +68,7 @@ impl Word {
     ///
     /// # Errors
     /// The value found.
-    #[inline]
+    #[inline(always)]
     pub fn exchange(
         &self,
         seen: u64,
@@ -80,7 +80,7 @@ impl Word {
     }
 
     /// Replaces the value by a function of it and returns what was there before.
-    #[inline]
+    #[inline(always)]
     pub fn change(&self, success: Ordering, next: impl Fn(u64) -> u64) -> u64 {
         let mut seen = self.0.load(Ordering::Relaxed);
         loop {
@@ -105,7 +105,7 @@ impl Word {
     /// Runs a pure step `word → (answer, next word)` and stores its result as one.
     ///
     /// `None` if other writers won every try. Relaxed: the word carries all there is.
-    #[inline]
+    #[inline(always)]
     pub fn step<T>(&self, mut step: impl FnMut(u64) -> (T, u64)) -> Option<T> {
         let mut seen = self.load(Ordering::Relaxed);
         for _try in 0..STEPS {
@@ -123,7 +123,7 @@ impl Word {
 }
 
 /// Reads word `field` of a record, relaxed; 0 if there is no such word.
-#[inline]
+#[inline(always)]
 pub(crate) fn peek(record: &[Word], field: usize) -> u64 {
     record
         .get(field)
@@ -131,7 +131,7 @@ pub(crate) fn peek(record: &[Word], field: usize) -> u64 {
 }
 
 /// Writes word `field` of a record, relaxed.
-#[inline]
+#[inline(always)]
 pub(crate) fn put(record: &[Word], field: usize, value: u64) {
     if let Some(word) = record.get(field) {
         word.store(value, Ordering::Relaxed);

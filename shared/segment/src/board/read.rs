@@ -163,7 +163,7 @@ impl Board {
     }
 
     /// Sizes of the page pair.
-    #[inline]
+    #[inline(always)]
     pub const fn geometry(&self) -> Geometry {
         self.geometry
     }
@@ -175,21 +175,21 @@ impl Board {
     }
 
     /// Number of the agent's last tick.
-    #[inline]
+    #[inline(always)]
     pub fn tick(&self) -> u64 {
         // Relaxed: a number to compare, it publishes nothing.
         peek(self.header, header::TICK)
     }
 
     /// Whether the agent's heartbeat is fresh at `now_ns`.
-    #[inline]
+    #[inline(always)]
     pub fn agent_is_present(&self, now_ns: u64) -> bool {
         let silence_ns = now_ns.saturating_sub(peek(self.header, header::HEARTBEAT_NS));
         silence_ns <= peek(self.header, header::TIME_TO_LIVE_NS)
     }
 
     /// How the agent is at `now_ns`.
-    #[inline]
+    #[inline(always)]
     pub fn agent_life(&self, now_ns: u64) -> AgentLife {
         // Relaxed: each word is read for its own value; a decision one tick old is still right.
         let word = |field: usize| peek(self.header, field);
@@ -208,7 +208,7 @@ impl Board {
     }
 
     /// Time now, ns of `CLOCK_MONOTONIC`, by the clock that the board names.
-    #[inline]
+    #[inline(always)]
     pub fn time_ns(&self) -> u64 {
         match self.calibration() {
             Some(calibration) => calibration.at(clock::counter()),
@@ -217,7 +217,7 @@ impl Board {
     }
 
     /// The calibration in force; `None` = use the kernel's clock.
-    #[inline]
+    #[inline(always)]
     pub fn calibration(&self) -> Option<Calibration> {
         match self.clock_if_still().or_else(|| self.clock_again()) {
             Some(ClockSource::Counter(calibration)) => Some(calibration),
@@ -259,25 +259,25 @@ impl Board {
 
     /// The record of a slot in the set in force; `None` if the slot does not exist or the agent
     /// published under every try.
-    #[inline]
+    #[inline(always)]
     pub fn record(&self, slot: u32) -> Option<Record> {
         (0..TRIES).find_map(|_try| self.view().record(slot))
     }
 
     /// What the express way of a decision needs of a slot's record.
-    #[inline]
+    #[inline(always)]
     pub fn head(&self, slot: u32) -> Option<Head> {
         self.view().head(slot)
     }
 
     /// Generation of the rule set in force.
-    #[inline]
+    #[inline(always)]
     pub fn rules_generation(&self) -> u64 {
         self.header[header::RULES_GENERATION].load(Ordering::Acquire)
     }
 
     /// The decision word of a scope, see [`ScopeWord`]; a scope that is not there admits everything.
-    #[inline]
+    #[inline(always)]
     pub fn scope_word(&self, index: u32) -> u64 {
         let line = usize::try_from(index)
             .ok()
@@ -289,7 +289,7 @@ impl Board {
     }
 
     /// What a decision reads of a scope.
-    #[inline]
+    #[inline(always)]
     pub fn scope(&self, index: u32) -> ScopeWord {
         ScopeWord::unpack(self.scope_word(index))
     }
@@ -311,7 +311,7 @@ impl Board {
     }
 
     /// The identity word of a seat, see [`SeatWord`]; 0 if there is no such seat.
-    #[inline]
+    #[inline(always)]
     pub fn seat_word(&self, index: u32) -> u64 {
         let line = usize::try_from(index)
             .ok()
@@ -321,13 +321,13 @@ impl Board {
     }
 
     /// Who sits in a seat, or sat there last.
-    #[inline]
+    #[inline(always)]
     pub fn seat(&self, index: u32) -> SeatWord {
         SeatWord::unpack(self.seat_word(index))
     }
 
     /// Scope of the process in a seat.
-    #[inline]
+    #[inline(always)]
     pub fn seat_scope(&self, index: u32) -> u32 {
         let line = usize::try_from(index)
             .ok()
@@ -349,7 +349,7 @@ impl Board {
     }
 
     /// Seats ever handed out, at most those that exist.
-    #[inline]
+    #[inline(always)]
     pub fn seats_used(&self) -> u32 {
         self.used(header::SEATS_USED).min(self.geometry.seats())
     }
@@ -360,7 +360,7 @@ impl Board {
             .min(self.geometry.resources())
     }
 
-    #[inline]
+    #[inline(always)]
     fn used(&self, word: usize) -> u32 {
         // Acquire: pairs with the Release that hands a place out; what is below is written.
         self.header
@@ -422,7 +422,7 @@ impl Board {
         self.directory
     }
     /// The copy that a generation names.
-    #[inline]
+    #[inline(always)]
     pub(super) const fn copy(&self, generation: u64) -> RuleCopy {
         let [even, odd] = self.copies;
         if generation & 1 == 0 { even } else { odd }

@@ -69,7 +69,7 @@ pub struct Head {
 
 impl Head {
     /// Reads the words of a record that it takes; as for the whole.
-    #[inline]
+    #[inline(always)]
     pub(super) fn load([head, qps, ..]: &[Word; field::WORDS]) -> Self {
         let (needs, generation) = split(head.load(Ordering::Relaxed));
         Self {
@@ -82,7 +82,7 @@ impl Head {
 
 impl Record {
     /// Reads the words of a record one by one; the caller checks that no writer was at them.
-    #[inline]
+    #[inline(always)]
     pub(super) fn load(line: &[Word; field::WORDS]) -> Self {
         // Relaxed: the generation around this read orders it, see `Board::record`.
         let [

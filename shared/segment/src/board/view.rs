@@ -34,7 +34,7 @@ pub struct SystemRules {
 
 impl Board {
     /// The rule set in force now.
-    #[inline]
+    #[inline(always)]
     pub fn view(&self) -> View {
         // Acquire: pairs with the Release in `RuleWriter::publish`; the copy it names is whole.
         let generation = self.rules_generation();
@@ -56,21 +56,29 @@ impl View {
     }
 
     /// The record of a slot; `None` if there is no such slot or the set is no longer whole.
-    #[inline]
+    #[inline(always)]
     pub fn record(&self, slot: u32) -> Option<Record> {
         let record = Record::load(self.records.get(usize::try_from(slot).ok()?)?);
         self.is_whole().then_some(record)
     }
 
     /// What the express way of a decision needs of a slot's record; `None` as for the whole.
-    #[inline]
+    #[inline(always)]
     pub fn head(&self, slot: u32) -> Option<Head> {
         let head = Head::load(self.records.get(usize::try_from(slot).ok()?)?);
         self.is_whole().then_some(head)
     }
 
+    /// Number of the rule that the QPS limit of a slot's record comes from.
+    #[inline(always)]
+    pub fn qps_rule(&self, slot: u32) -> Option<u32> {
+        let record = self.records.get(usize::try_from(slot).ok()?)?;
+        let (rule, _concurrency) = super::split(peek(record, record::RULES));
+        self.is_whole().then_some(rule)
+    }
+
     /// A rule of the table.
-    #[inline]
+    #[inline(always)]
     pub fn rule(&self, index: u32) -> Option<Rule> {
         let rule = Rule::load(self.rules.get(usize::try_from(index).ok()?)?)?;
         self.is_whole().then_some(rule)
@@ -128,7 +136,7 @@ impl View {
     }
 
     /// Whether no writer has begun on this copy.
-    #[inline]
+    #[inline(always)]
     pub fn is_whole(&self) -> bool {
         // Acquire fence: pairs with the Release fence with which a writer begins on a copy, so that
         // whoever read a word of a newer set sees here that it was begun.

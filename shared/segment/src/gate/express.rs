@@ -2,7 +2,7 @@
 //! worked on it before. Most decisions are that, so they get a way without anything else on it.
 
 use tidegate_abi::board::Needs;
-use tidegate_abi::decision::{Direction, Reason};
+use tidegate_abi::decision::{Direction, Reason, RefusalKind};
 
 use super::{Gate, Pass, Refusal, Request, Verdict};
 use crate::board::Slot;
@@ -13,7 +13,7 @@ use crate::ledger::{Admission, Cell, Totals};
 impl Gate {
     /// Decides where that takes no more than the express way; `None` = nothing was counted, decide
     /// the long way.
-    #[inline]
+    #[inline(always)]
     pub(super) fn express<C: Clock>(
         &self,
         clock: &C,
@@ -27,7 +27,7 @@ impl Gate {
         if !plain || !request.is_plain() || !self.seated() {
             return None;
         }
-        let row = self.ledger.row(self.seat, self.generation, lane)?;
+        let row = self.rows.row(lane)?;
         let (cell, totals) = (row.cell(slot)?, row.totals());
         let inbound = matches!(request.direction, Direction::In);
         if !cell.used() || (inbound && !self.scopes_are_calm(now_ns, totals)) {
@@ -42,11 +42,8 @@ impl Gate {
             } = admission
             {
                 count_refusal(cell, inbound.then_some(totals), request.count);
-                let rule = self
-                    .board
-                    .record(slot.index)
-                    .map_or(Refusal::NO_RULE, |record| record.qps_rule);
                 let limit = head.qps_limit;
+                let rule = self.qps_rule(slot);
                 let refusal = Refusal::flow(Reason::Qps, rule, passed, limit, retry_after_ns);
                 return Some(Verdict::Refused(refusal.spread(now_ns)));
             }
@@ -61,11 +58,18 @@ impl Gate {
             ..Pass::plain(slot, now_ns, request.direction)
         }))
     }
+
+    /// Number of the QPS rule of a resource, for the message.
+    #[inline(always)]
+    fn qps_rule(&self, slot: Slot) -> u32 {
+        let rule = self.board.view().qps_rule(slot.index);
+        rule.unwrap_or(Refusal::NO_RULE)
+    }
 }
 
-#[inline]
+#[inline(always)]
 fn count_refusal(cell: Cell, totals: Option<Totals>, count: u32) {
-    cell.refused(tidegate_abi::decision::RefusalKind::Flow, count);
+    cell.refused(RefusalKind::Flow, count);
     if let Some(totals) = totals {
         totals.refused(false);
     }

@@ -37,7 +37,7 @@ use self::walk::Walk;
 use crate::board::{Board, Record, Slot};
 use crate::clock::Clock;
 use crate::lane::Lane;
-use crate::ledger::{Cell, Ledger, Totals};
+use crate::ledger::{Cell, Ledger, SeatRows, Totals};
 
 /// Decides for one seat on one pair of pages.
 #[derive(Debug, Clone, Copy)]
@@ -48,6 +48,7 @@ pub struct Gate {
     generation: u32,
     /// The seat's word while it is this gate's.
     identity: u64,
+    rows: SeatRows,
 }
 
 /// The answer.
@@ -104,7 +105,7 @@ struct Ask<'a, C> {
 
 impl Gate {
     /// A gate for a seat.
-    pub const fn new(board: Board, ledger: Ledger, seat: u32, generation: u32) -> Self {
+    pub fn new(board: Board, ledger: Ledger, seat: u32, generation: u32) -> Self {
         let identity = SeatWord {
             live: true,
             generation,
@@ -115,6 +116,7 @@ impl Gate {
             seat,
             generation,
             identity: identity.pack(),
+            rows: ledger.seat_rows(seat, generation),
         }
     }
 
@@ -134,13 +136,13 @@ impl Gate {
     }
 
     /// Whether the seat is still this gate's.
-    #[inline]
+    #[inline(always)]
     pub fn seated(&self) -> bool {
         self.board.seat_word(self.seat) == self.identity
     }
 
     /// Decides on one request for a resource and, where it is admitted, counts it in flight.
-    #[inline]
+    #[inline(always)]
     pub fn enter<'a, C: Clock>(
         &self,
         clock: &C,
@@ -231,7 +233,7 @@ impl Gate {
 
     /// Gives an admitted request back. Nothing happens if the seat was taken away meanwhile: its
     /// permits went with it.
-    #[inline]
+    #[inline(always)]
     pub fn exit<C: Clock>(&self, clock: &C, lane: Lane, pass: Pass, outcome: Outcome) {
         let now_ns = clock.now_ns();
         if !self.seated() {
@@ -251,9 +253,9 @@ impl Gate {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn books(&self, lane: Lane, slot: Slot) -> Option<Books> {
-        let row = self.ledger.row(self.seat, self.generation, lane)?;
+        let row = self.rows.row(lane)?;
         Some(Books {
             cell: row.cell(slot)?,
             totals: row.totals(),
@@ -273,7 +275,7 @@ impl Gate {
 
 impl Books {
     /// Makes sure that the sums look at this lane before it writes its cell for the first time.
-    #[inline]
+    #[inline(always)]
     fn mark(self) {
         if !self.cell.used() {
             self.totals.mark_used();

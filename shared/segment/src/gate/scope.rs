@@ -21,7 +21,7 @@ const PROBE_SHARE: u64 = 20;
 
 impl Gate {
     /// Checks the host and the caller's own scope. Mostly both are calm, which takes a few loads.
-    #[inline]
+    #[inline(always)]
     pub(super) fn check_scopes<C>(&self, ask: &Ask<'_, C>) -> Result<(), Refusal> {
         if self.scopes_are_calm(ask.now_ns, ask.books.totals) {
             return Ok(());
@@ -30,7 +30,7 @@ impl Gate {
     }
 
     /// Whether the host and the caller's own scope admit without a count of what is in flight.
-    #[inline]
+    #[inline(always)]
     pub(super) fn scopes_are_calm(&self, now_ns: u64, totals: Totals) -> bool {
         let own = self.board.seat_scope(self.seat);
         self.board.agent_is_present(now_ns)
@@ -39,7 +39,7 @@ impl Gate {
     }
 
     /// Whether a scope admits without a count of what is in flight.
-    #[inline]
+    #[inline(always)]
     fn is_calm(&self, scope: u32, totals: Totals) -> bool {
         let word = self.board.scope_word(scope);
         ScopeWord::is_open(word) || (ScopeWord::is_calm(word) && !self.must_sample(totals))
@@ -85,7 +85,7 @@ impl Gate {
 
     /// The entry check of the law's two limits, without waiting for a tick: overload begins when the
     /// wide limit is reached and the CPU is short, or far over it in any case.
-    #[inline]
+    #[inline(always)]
     fn check_healthy(&self, scope: u32, word: ScopeWord, totals: Totals) -> Result<(), Refusal> {
         if word.entry >= ScopeWord::LIMIT_MAX || !self.must_count(word, totals) {
             return Ok(());
@@ -101,13 +101,13 @@ impl Gate {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn must_count(&self, word: ScopeWord, totals: Totals) -> bool {
         word.near || self.must_sample(totals)
     }
 
     /// Whether this lane counts at this decision although the agent does not ask for it.
-    #[inline]
+    #[inline(always)]
     fn must_sample(&self, totals: Totals) -> bool {
         totals.passed_and_probes().0 & SAMPLE_MASK == SAMPLE_MASK
             || totals.near_tick() == self.board.tick()
@@ -115,7 +115,7 @@ impl Gate {
 }
 
 /// Admits below the tight limit.
-#[inline]
+#[inline(always)]
 fn under(inflight: u32, tight: u32) -> Result<(), Refusal> {
     if inflight < tight {
         return Ok(());

@@ -19,38 +19,92 @@ struct Pen {
     seat_generation: u32,
 }
 
+/// The rows of one seat, looked up once for all its decisions.
+#[derive(Clone, Copy)]
+pub struct SeatRows {
+    totals: &'static [[Word; total::WORDS]],
+    cells: &'static [[Word; cell_field::WORDS]],
+    lanes: u32,
+    resources: u32,
+    seat_generation: u32,
+}
+
+impl core::fmt::Debug for SeatRows {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("SeatRows")
+            .field("seat_generation", &self.seat_generation)
+            .finish_non_exhaustive()
+    }
+}
+
 /// The row of counters that a thread writes.
-#[derive(Debug, Clone, Copy)]
-pub struct Row<'l> {
-    ledger: &'l Ledger,
+#[derive(Clone, Copy)]
+pub struct Row {
     totals: &'static [Word; total::WORDS],
-    index: usize,
+    cells: &'static [[Word; cell_field::WORDS]],
+    /// Index of the row's first cell among the seat's.
+    first: usize,
+    resources: u32,
     pen: Pen,
 }
 
+impl core::fmt::Debug for Row {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Row")
+            .field("pen", &self.pen)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Ledger {
-    /// The row of a lane of a seat.
-    #[inline]
-    pub fn row(&self, seat: u32, seat_generation: u32, lane: Lane) -> Option<Row<'_>> {
-        let lane = lane.within(self.geometry.lanes());
-        let index = self.geometry.row(seat, lane)?;
-        let totals = self.totals.get(index)?;
-        let pen = Pen {
-            shared: lane == 0,
+    /// The rows of a seat; of no seat, none.
+    pub fn seat_rows(&self, seat: u32, seat_generation: u32) -> SeatRows {
+        let (lanes, resources) = (self.geometry.lanes(), self.geometry.resources());
+        let first = self.geometry.row(seat, 0).unwrap_or(usize::MAX);
+        let many = usize::try_from(lanes).unwrap_or(0);
+        let cells_of_row = usize::try_from(resources).unwrap_or(0);
+        let cell = first.saturating_mul(cells_of_row);
+        let cells = many.saturating_mul(cells_of_row);
+        let totals = self.totals.get(first..first.saturating_add(many));
+        let cells = self.cells.get(cell..cell.saturating_add(cells));
+        SeatRows {
+            totals: totals.unwrap_or(&[]),
+            cells: cells.unwrap_or(&[]),
+            lanes,
+            resources,
             seat_generation,
-        };
+        }
+    }
+
+    /// The row of a lane of a seat.
+    pub fn row(&self, seat: u32, seat_generation: u32, lane: Lane) -> Option<Row> {
+        self.seat_rows(seat, seat_generation).row(lane)
+    }
+}
+
+impl SeatRows {
+    /// The row of a lane.
+    #[inline(always)]
+    pub fn row(&self, lane: Lane) -> Option<Row> {
+        let lane = lane.within(self.lanes);
+        let index = usize::try_from(lane).ok()?;
         Some(Row {
-            ledger: self,
-            totals,
-            index,
-            pen,
+            totals: self.totals.get(index)?,
+            cells: self.cells,
+            // A lane that exists and the geometry's maxima keep this far below usize::MAX.
+            first: index.wrapping_mul(usize::try_from(self.resources).ok()?),
+            resources: self.resources,
+            pen: Pen {
+                shared: lane == 0,
+                seat_generation: self.seat_generation,
+            },
         })
     }
 }
 
-impl Row<'_> {
+impl Row {
     /// The totals of the row.
-    #[inline]
+    #[inline(always)]
     pub const fn totals(&self) -> Totals {
         Totals {
             line: self.totals,
@@ -59,12 +113,14 @@ impl Row<'_> {
     }
 
     /// The cell of the row for a node.
-    #[inline]
+    #[inline(always)]
     pub fn cell(&self, slot: Slot) -> Option<Cell> {
-        let index = self.ledger.geometry.cell(self.index, slot.index)?;
-        let line = self.ledger.cells.get(index)?;
+        if slot.index >= self.resources {
+            return None;
+        }
+        let index = self.first.wrapping_add(usize::try_from(slot.index).ok()?);
         Some(Cell {
-            line,
+            line: self.cells.get(index)?,
             pen: self.pen,
             slot_generation: slot.generation,
         })
@@ -73,7 +129,7 @@ impl Row<'_> {
 
 impl Pen {
     /// Adds to a free-running counter.
-    #[inline]
+    #[inline(always)]
     fn add(self, word: &Word, amount: u64) {
         if self.shared {
             word.count(amount);
@@ -88,7 +144,7 @@ impl Pen {
     }
 
     /// The word of nothing in flight for this seat and a slot.
-    #[inline]
+    #[inline(always)]
     const fn tag(self, slot_generation: u16) -> u64 {
         CellWord {
             seat: self.seat_generation,
@@ -100,7 +156,7 @@ impl Pen {
 
     /// Adds `change` to the requests in flight in a word that carries `tag`; a word with another tag
     /// was left by somebody else and starts afresh.
-    #[inline]
+    #[inline(always)]
     fn add_inflight(self, word: &Word, tag: u64, change: u64) {
         let next = |seen: u64| {
             let count = if seen & TAG_MASK == tag { seen } else { 0 };
@@ -125,27 +181,27 @@ pub struct Totals {
 }
 
 impl Totals {
-    #[inline]
+    #[inline(always)]
     fn add_inflight(&self, change: u64) {
         self.pen
             .add_inflight(&self.line[total::INFLIGHT], self.pen.tag(0), change);
     }
 
     /// A request was admitted.
-    #[inline]
+    #[inline(always)]
     pub fn passed(&self) {
         self.pen.add(&self.line[total::PASSED], 1);
         self.add_inflight(1);
     }
 
     /// Marks the lane as used by this seat, so that its cells are looked at.
-    #[inline]
+    #[inline(always)]
     pub fn mark_used(&self) {
         self.add_inflight(0);
     }
 
     /// A request was refused; `shed` if because of a scope.
-    #[inline]
+    #[inline(always)]
     pub fn refused(&self, shed: bool) {
         self.pen.add(&self.line[total::REFUSED], 1);
         if shed {
@@ -165,7 +221,7 @@ impl Totals {
     }
 
     /// A request ended.
-    #[inline]
+    #[inline(always)]
     pub fn ended(&self, outcome: Outcome, rt_ns: u64) {
         if matches!(outcome, Outcome::Ok) {
             self.pen.add(&self.line[total::SUCCESS], 1);
@@ -175,7 +231,7 @@ impl Totals {
     }
 
     /// The tick in which this lane last found its scope near the entry limit.
-    #[inline]
+    #[inline(always)]
     pub fn near_tick(&self) -> u64 {
         self.line[total::NEAR_TICK].load(Ordering::Relaxed)
     }
@@ -198,7 +254,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    #[inline]
+    #[inline(always)]
     fn add_inflight(&self, change: u64) {
         let tag = self.pen.tag(self.slot_generation);
         self.pen
@@ -206,7 +262,7 @@ impl Cell {
     }
 
     /// Whether the lane has already worked for this seat and slot.
-    #[inline]
+    #[inline(always)]
     pub fn used(&self) -> bool {
         let seen = self.line[cell_field::INFLIGHT].load(Ordering::Relaxed);
         seen & TAG_MASK == self.pen.tag(self.slot_generation)
@@ -218,26 +274,26 @@ impl Cell {
     }
 
     /// Takes a place: one request more in flight.
-    #[inline]
+    #[inline(always)]
     pub fn take(&self) {
         self.add_inflight(1);
     }
 
     /// Gives a place back.
-    #[inline]
+    #[inline(always)]
     pub fn give_back(&self) {
         self.add_inflight(MINUS_ONE);
     }
 
     /// A request that stands for `count` was admitted; its place was taken before.
-    #[inline]
+    #[inline(always)]
     pub fn passed(&self, count: u32) {
         self.pen
             .add(&self.line[cell_field::PASSED], u64::from(count));
     }
 
     /// A request that stands for `count` was refused by a rule of this kind.
-    #[inline]
+    #[inline(always)]
     pub fn refused(&self, kind: RefusalKind, count: u32) {
         let count = u64::from(count);
         let (word, amount) = match kind {
@@ -255,7 +311,7 @@ impl Cell {
 
     /// A request that stands for `count` ended and gives its place back; its response time counts as
     /// often.
-    #[inline]
+    #[inline(always)]
     pub fn ended(&self, outcome: Outcome, count: u32, rt_ns: u64) {
         let count = u64::from(count);
         match outcome {

@@ -35,7 +35,7 @@ pub enum Admission {
 
 impl Admission {
     /// Whether the pass was, or would be, counted.
-    #[inline]
+    #[inline(always)]
     pub const fn admitted(self) -> bool {
         matches!(self, Self::Admitted(_))
     }
@@ -60,7 +60,7 @@ impl Node {
 
     /// Counts `count` passes if at most `limit` are in the window then: one compare-and-swap of the
     /// whole word, so no number of callers gets over the limit.
-    #[inline]
+    #[inline(always)]
     pub fn admit<C: Clock>(&self, clock: &C, now_ns: u64, count: u32, limit: u32) -> Admission {
         let (word, epoch) = (&self.line[field::PASS_WINDOW], BUCKET.epoch(now_ns));
         // Relaxed: the exchange checks what was read, and the word carries all there is.
@@ -110,7 +110,7 @@ impl Node {
     }
 
     /// What [`Node::admit`] would answer, without counting.
-    #[inline]
+    #[inline(always)]
     pub fn peek(&self, now_ns: u64, count: u32, limit: u32) -> Admission {
         let window = self.window(now_ns);
         match window.try_add(count, limit) {
@@ -120,7 +120,7 @@ impl Node {
     }
 
     /// The pass window at `now_ns`.
-    #[inline]
+    #[inline(always)]
     pub fn window(&self, now_ns: u64) -> Window {
         Window::at(
             self.line[field::PASS_WINDOW].load(Ordering::Relaxed),
@@ -143,7 +143,7 @@ impl Node {
     }
 
     /// Passes of the present window that were borrowed before it began.
-    #[inline]
+    #[inline(always)]
     pub fn arrived(&self, now_ns: u64) -> u32 {
         self.borrowed(now_ns).arrived()
     }
@@ -232,7 +232,7 @@ impl Node {
 
 /// The window in a word. A word that looks stale may only be newer than a caller that was held up
 /// since it read its clock; such a caller must not start the word afresh, so it looks again.
-#[inline]
+#[inline(always)]
 fn window_at<C: Clock>(word: u64, clock: &C, now_ns: &mut u64) -> Window {
     if word != 0 && matches!(Window::age(word, BUCKET.epoch(*now_ns)), Age::Stale) {
         *now_ns = clock.now_ns().max(*now_ns);
