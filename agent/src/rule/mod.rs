@@ -46,6 +46,21 @@ words! {
     }
 }
 
+impl Default for Quirks {
+    fn default() -> Self {
+        Self::None
+    }
+}
+
+impl From<Quirks> for tidegate_limits::quirks::Quirks {
+    fn from(quirks: Quirks) -> Self {
+        match quirks {
+            Quirks::None => Self::None,
+            Quirks::Sentinel189 => Self::Sentinel,
+        }
+    }
+}
+
 /// A rule and where it came from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {

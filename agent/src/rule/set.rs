@@ -14,6 +14,7 @@ use crate::config::schema::fault::Fault;
 pub struct RuleSet {
     rules: Vec<Rule>,
     warnings: Vec<Fault>,
+    quirks: Quirks,
 }
 
 /// What became of a rule of a new set.
@@ -62,7 +63,10 @@ impl RuleSet {
         if !faults.is_empty() {
             return Err(faults);
         }
-        let mut set = Self::default();
+        let mut set = Self {
+            quirks,
+            ..Self::default()
+        };
         let mut seen: HashMap<Body, String> = HashMap::new();
         let mut listed: HashMap<String, String> = HashMap::new();
         for rule in rules {
@@ -90,6 +94,11 @@ impl RuleSet {
     /// The rules, in the order of the files.
     pub fn rules(&self) -> &[Rule] {
         &self.rules
+    }
+
+    /// Whose verdicts it gives where Sentinel has a known defect.
+    pub const fn quirks(&self) -> Quirks {
+        self.quirks
     }
 
     /// Odd, but taken.

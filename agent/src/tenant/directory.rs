@@ -4,14 +4,25 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
-use tidegate_segment::board::{Board, RuleFault, RuleSet, RuleWriter, Slot};
+use tidegate_segment::board::{Board, Record, Rule, RuleFault, RuleSet, RuleWriter, Slot};
+use tidegate_segment::ledger::Ledger;
 use tidegate_segment::sync::{Ordering, Word};
 
-use super::compile::record_of;
-use super::limit::Limits;
+use super::compile::room::Room;
+use super::compile::{Compiled, Compiler, Pool, part_record};
+use super::limit::{Limits, Part};
 
 /// Name of the resource that stands for all that got no slot of their own.
 pub const OVERFLOW_NAME: &str = "__other__";
+
+/// Name of the slot whose node counts all inbound requests together.
+pub const INBOUND_NAME: &str = "__inbound__";
+
+/// Between a resource and an origin in the name of a node.
+const ORIGIN_SEPARATOR: char = '\u{1f}';
+/// Between a resource and a context in the name of a node.
+const CONTEXT_SEPARATOR: char = '\u{1e}';
+const SEPARATORS: [char; 2] = [ORIGIN_SEPARATOR, CONTEXT_SEPARATOR];
 
 /// Least time between two publishes, ns. A reader that was interrupted between the two must find its
 /// copy untouched when it goes on.
@@ -36,6 +47,17 @@ pub struct Found {
 pub struct TooSoon {
     /// When to try again, ns from now.
     pub wait_ns: u64,
+}
+
+/// Why a rule set was not published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PublishFault {
+    /// Too early.
+    #[error(transparent)]
+    TooSoon(#[from] TooSoon),
+    /// The pages have no room for it.
+    #[error(transparent)]
+    NoRoom(#[from] RuleFault),
 }
 
 /// What became of a rule set.
@@ -67,26 +89,32 @@ struct Writer {
     rules: RuleWriter,
     /// Names in the order of their slots.
     names: Vec<(Arc<str>, Slot)>,
+    /// Who has which state in the ledger.
+    room: Room,
     published_ns: Option<u64>,
 }
 
 impl Directory {
-    /// A directory that holds the overflow resource.
+    /// A directory that holds the overflow resource and the node of all inbound requests.
     ///
     /// # Errors
-    /// The board has no room even for that.
-    pub(super) fn new(rules: RuleWriter) -> Result<Box<Self>, RuleFault> {
+    /// The board has no room even for these.
+    pub fn new(rules: RuleWriter, ledger: Ledger) -> Result<Box<Self>, RuleFault> {
         let directory = Box::new(Self {
             view: RwLock::default(),
             writer: Mutex::new(Writer {
                 rules,
                 names: Vec::new(),
+                room: Room::new(ledger),
                 published_ns: None,
             }),
             overflowed: Word::new(0),
         });
-        let added = directory.add(&mut directory.writer.lock(), OVERFLOW_NAME);
-        added.map(|_slot| directory)
+        for name in [OVERFLOW_NAME, INBOUND_NAME] {
+            let added = directory.add(&mut directory.writer.lock(), name);
+            added?;
+        }
+        Ok(directory)
     }
 
     /// The slot of a name that passed the checks; a new name gets a slot, while there are any.
@@ -94,19 +122,37 @@ impl Directory {
         if let Some(slot) = self.find(name) {
             return found(slot);
         }
-        let mut writer = self.writer.lock();
-        // Another connection may have added it meanwhile.
-        if let Some(slot) = self.find(name) {
+        if let Some(slot) = self.add_new(name) {
             return found(slot);
-        }
-        if writer.has_room_for_others() {
-            match self.add(&mut writer, name) {
-                Ok(slot) => return found(slot),
-                Err(fault) => tracing::debug!(%fault, "a name shares the overflow resource"),
-            }
         }
         self.overflowed.count(1);
         found(Slot::OVERFLOW)
+    }
+
+    /// The slot of a resource's node for an origin or a context, where a rule wants one and there is
+    /// room. Without it the resource's own node serves, which is stricter.
+    pub fn resolve_part(&self, resource: &str, part: Part, name: &str) -> Option<Slot> {
+        let whole = part_name(resource, part, name);
+        let known = self.find(&whole);
+        if known.is_some() || !self.limits().wants_part(resource, part, name) {
+            return known;
+        }
+        self.add_new(&whole)
+    }
+
+    fn add_new(&self, name: &str) -> Option<Slot> {
+        let mut writer = self.writer.lock();
+        // Another connection may have added it meanwhile.
+        if let Some(slot) = self.find(name) {
+            return Some(slot);
+        }
+        if !writer.has_room_for_others() {
+            return None;
+        }
+        let added = self.add(&mut writer, name);
+        added
+            .inspect_err(|fault| tracing::debug!(%fault, "a name gets no slot of its own"))
+            .ok()
     }
 
     /// The slot of a name that has one.
@@ -114,46 +160,79 @@ impl Directory {
         self.view.read().slots.get(name).copied()
     }
 
-    /// Publishes the records of a rule set as one; resources that rules name get a slot first.
+    /// Publishes a rule set as one; resources that rules name get a slot first.
     ///
-    /// Windows and counts belong to nodes, so an unchanged rule keeps its state.
+    /// Windows and counts belong to nodes, and an unchanged rule keeps its state.
     ///
     /// # Errors
-    /// The last publish is less than 10 ms ago; nothing has changed then.
-    pub fn publish(&self, limits: Limits, now_ns: u64) -> Result<Published, TooSoon> {
+    /// The last publish is less than 10 ms ago, or the pages have no room for the rules; the set
+    /// before stays in force then.
+    pub fn publish(&self, limits: Limits, now_ns: u64) -> Result<Published, PublishFault> {
         let mut writer = self.writer.lock();
         writer.check_gap(now_ns)?;
-        let ids = limits.not_in_force().map(|rule| rule.id.clone());
         let mut published = Published {
-            not_in_force: ids.collect(),
-            unplaced: Vec::new(),
+            not_in_force: limits.not_in_force().map(|rule| rule.id.clone()).collect(),
+            unplaced: self.add_named(&mut writer, &limits),
         };
-        for name in limits.named() {
-            if self.find(name).is_some() {
-                continue;
-            }
-            // With an empty record: its rules come into force with all others below.
-            if let Err(fault) = self.add(&mut writer, name) {
-                published.unplaced.push((name.to_owned(), fault));
-            }
-        }
-        let Writer { rules, names, .. } = &mut *writer;
-        let record = |slot: Slot| {
-            let name = usize::try_from(slot.index)
-                .ok()
-                .and_then(|index| names.get(index));
-            record_of(
-                name.into_iter()
-                    .flat_map(|(name, _slot)| limits.of_resource(name)),
-            )
+        let mut room = writer.room.clone();
+        room.begin(self.limits().rules(), limits.rules());
+        let set = self.compile(&writer.names, &limits, &mut room);
+        room.end();
+        published.unplaced.extend(set.left_out);
+        let records = |slot: Slot| {
+            let index = usize::try_from(slot.index).ok();
+            let record = index.and_then(|index| set.records.get(index));
+            record.copied().unwrap_or_default()
         };
-        // Plain limits need no place in the rule table, so there is room for them.
-        rules
-            .publish(RuleSet::default(), record)
-            .map_err(|_full| TooSoon { wait_ns: 0 })?;
+        let table = RuleSet {
+            rules: &set.rules,
+            pool: set.pool.words(),
+            system: limits.system(),
+        };
+        writer.rules.publish(table, records)?;
+        writer.room = room;
         writer.published_ns = Some(now_ns);
         self.view.write().limits = Arc::new(limits);
         Ok(published)
+    }
+
+    /// Gives a slot to each resource that rules name. With an empty record: its rules come into force
+    /// with all others.
+    fn add_named(&self, writer: &mut Writer, limits: &Limits) -> Vec<(String, RuleFault)> {
+        let new = limits.named().filter(|name| self.find(name).is_none());
+        let mut names: Vec<&str> = new.collect();
+        // In an order that does not depend on a hash.
+        names.sort_unstable();
+        names.dedup();
+        let added = names.into_iter().filter_map(|name| {
+            let fault = self.add_empty(writer, name).err()?;
+            Some((name.to_owned(), fault))
+        });
+        added.collect()
+    }
+
+    fn compile(&self, names: &[(Arc<str>, Slot)], limits: &Limits, room: &mut Room) -> Set {
+        let mut set = Set::default();
+        let slot_of = |name: &str| self.find(name).map(|slot| slot.index);
+        for (name, _slot) in names {
+            let mut compiler = Compiler {
+                limits,
+                room: &mut *room,
+                pool: &mut set.pool,
+                slot_of: &slot_of,
+            };
+            let compiled = compile_name(&mut compiler, name);
+            let record = Record {
+                rules_first: u32::try_from(set.rules.len()).unwrap_or(u32::MAX),
+                rules: u32::try_from(compiled.rules.len()).unwrap_or(0),
+                ..compiled.record
+            };
+            set.records.push(record);
+            set.rules.extend(compiled.rules);
+            let left_out = compiled.left_out.into_iter();
+            set.left_out.extend(left_out.map(|fault| (name.to_string(), fault)));
+        }
+        set
     }
 
     /// The limits in force, and the rules they were made of.
@@ -166,22 +245,79 @@ impl Directory {
         self.overflowed.load(Ordering::Relaxed)
     }
 
-    /// Names and slots, in the order of the slots.
+    /// Names and slots of the resources, in the order of the slots.
     pub fn list(&self) -> Vec<(Arc<str>, Slot)> {
-        self.writer.lock().names.clone()
+        let names = self.writer.lock().names.clone();
+        let is_resource = |(name, slot): &(Arc<str>, Slot)| {
+            *slot != Slot::INBOUND && !name.contains(SEPARATORS)
+        };
+        names.into_iter().filter(is_resource).collect()
     }
 
-    /// Adds a name with the limits in force; the caller holds the writer.
+    /// Adds a name with the rules in force; the caller holds the writer.
     fn add(&self, writer: &mut Writer, name: &str) -> Result<Slot, RuleFault> {
         let limits = self.limits();
+        let mut pool = Pool::behind(writer.rules.pool_used());
+        let compiled = compile_name(
+            &mut Compiler {
+                limits: &limits,
+                room: &mut writer.room,
+                pool: &mut pool,
+                slot_of: &|name| self.find(name).map(|slot| slot.index),
+            },
+            name,
+        );
+        writer.rules.add_to_pool(pool.words())?;
         let slot = writer
             .rules
-            .add(name, &record_of(limits.of_resource(name)), &[])?;
+            .add(name, &compiled.record, &compiled.rules)?;
+        self.remember(writer, name, slot);
+        Ok(slot)
+    }
+
+    fn add_empty(&self, writer: &mut Writer, name: &str) -> Result<Slot, RuleFault> {
+        let slot = writer.rules.add(name, &Record::default(), &[])?;
+        self.remember(writer, name, slot);
+        Ok(slot)
+    }
+
+    fn remember(&self, writer: &mut Writer, name: &str, slot: Slot) {
         let name: Arc<str> = Arc::from(name);
         writer.names.push((Arc::clone(&name), slot));
         self.view.write().slots.insert(name, slot);
-        Ok(slot)
     }
+}
+
+/// The name of a resource's node for an origin or a context. Neither separator can be in a name that
+/// comes from outside.
+pub fn part_name(resource: &str, part: Part, name: &str) -> String {
+    let separator = match part {
+        Part::Origin => ORIGIN_SEPARATOR,
+        Part::Context => CONTEXT_SEPARATOR,
+    };
+    format!("{resource}{separator}{name}")
+}
+
+fn compile_name(compiler: &mut Compiler<'_>, name: &str) -> Compiled {
+    if name == INBOUND_NAME {
+        return Compiled::default();
+    }
+    if name.contains(SEPARATORS) {
+        return Compiled {
+            record: part_record(compiler.limits),
+            ..Compiled::default()
+        };
+    }
+    compiler.resource(name)
+}
+
+/// A rule set on its way to the board.
+#[derive(Debug, Default)]
+struct Set {
+    records: Vec<Record>,
+    rules: Vec<Rule>,
+    pool: Pool,
+    left_out: Vec<(String, RuleFault)>,
 }
 
 impl Writer {
@@ -280,7 +416,7 @@ mod tests {
         let directory = tenant.directory();
         directory.publish(qps("a", 7), 1_000).unwrap();
         let soon = directory.publish(qps("a", 8), 2_000);
-        assert_eq!(soon, Err(TooSoon { wait_ns: 9_999_000 }));
+        assert_eq!(soon, Err(TooSoon { wait_ns: 9_999_000 }.into()));
         let record = tenant.board().record(directory.resolve("a").slot.index);
         assert_eq!(record.unwrap().qps_limit, 7);
     }

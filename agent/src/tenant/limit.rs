@@ -1,70 +1,91 @@
-//! The plain limits of a rule set, found by the name of a resource.
-//!
-//! A node's record holds one limit of passes and one in flight, for all callers of the resource. The
-//! rules that fit that are made into [`Limit`]s here; a rule of another kind, or one that paces, warms
-//! up or looks at origins, contexts or other resources, is not, and [`Limits::not_in_force`] says so.
+//! The rules of a set, found by the name of a resource, in the order in which the gate asks them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
 
-use tidegate_abi::decision::Mode;
-use tidegate_limits::window::COUNT_MAX;
+use tidegate_segment::board::SystemRules;
 
-use crate::rule::flow::{Behavior, Flow, Grade, LimitOrigin, Strategy};
-use crate::rule::{Amount, Body, Pattern, Resource, Rule, RuleSet};
+use super::compile::{is_in_force, system};
+use crate::rule::degrade::Guarded;
+use crate::rule::flow::{LimitOrigin, Strategy};
+use crate::rule::{Body, Flow, Pattern, Resource, Rule, RuleSet};
 
-/// The window of a node's passes.
-const WINDOW: Duration = Duration::from_secs(1);
-
-/// What a plain rule limits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Quantity {
-    /// Passes in a window of one second.
-    Qps,
-    /// Requests in flight.
-    Concurrency,
+/// A rule of a set.
+#[derive(Debug, Clone, Copy)]
+pub struct Placed<'l> {
+    /// Its place in the set.
+    pub index: usize,
+    /// The rule.
+    pub rule: &'l Rule,
 }
 
-/// A plain rule: one number that a node's record can hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limit {
-    /// What is limited.
-    pub quantity: Quantity,
-    /// Whether it refuses or observes.
-    pub mode: Mode,
-    /// The most that is allowed.
-    pub most: u32,
-    /// Number of the rule in its set.
-    pub rule: u32,
-}
-
-/// The plain limits of a rule set.
+/// A rule set, by resource.
 #[derive(Debug, Default)]
 pub struct Limits {
     rules: Arc<RuleSet>,
-    named: HashMap<String, Vec<Limit>>,
-    patterns: Vec<(Pattern, Limit)>,
+    named: HashMap<String, Vec<usize>>,
+    patterns: Vec<usize>,
+    /// Breakers for resources that have none of their own.
+    unguarded: Vec<usize>,
+    /// Resources at which rules of others look.
+    related: HashSet<String>,
     not_in_force: Vec<usize>,
+    system: Option<SystemRules>,
+}
+
+/// Which part of a resource a node counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The requests of an origin.
+    Origin,
+    /// The requests in a context.
+    Context,
 }
 
 impl Limits {
-    /// Finds the plain rules of a set.
+    /// Finds who the rules of a set are for.
     pub fn of(rules: Arc<RuleSet>) -> Self {
-        let mut limits = Self::default();
+        let mut limits = Self {
+            system: system::merged(&rules),
+            ..Self::default()
+        };
         for (index, rule) in rules.rules().iter().enumerate() {
-            let Some(flow) = plain_flow(rule) else {
+            if is_in_force(&rule.body, rule.mode) {
+                limits.place(index, &rule.body);
+            } else {
                 limits.not_in_force.push(index);
-                continue;
-            };
-            let limit = limit(rule, flow, index);
-            match &flow.resource {
-                Resource::Name(name) => limits.named.entry(name.clone()).or_default().push(limit),
-                Resource::Pattern(pattern) => limits.patterns.push((pattern.clone(), limit)),
             }
         }
         limits.rules = rules;
         limits
+    }
+
+    fn place(&mut self, index: usize, body: &Body) {
+        if let Body::Flow(Flow {
+            strategy: Strategy::Relate(other),
+            ..
+        }) = body
+        {
+            self.related.insert(other.clone());
+        }
+        match body {
+            Body::System(_) => {}
+            Body::Authority(authority) => self.name(&authority.resource, index),
+            Body::Degrade(degrade) => match &degrade.resource {
+                Guarded::Name(name) => self.name(name, index),
+                Guarded::Unguarded => self.unguarded.push(index),
+            },
+            Body::Flow(Flow { resource, .. }) | Body::Param(crate::rule::Param { resource, .. }) => {
+                match resource {
+                    Resource::Name(name) => self.name(name, index),
+                    Resource::Pattern(_) => self.patterns.push(index),
+                }
+            }
+        }
+    }
+
+    fn name(&mut self, name: &str, index: usize) {
+        self.named.entry(name.to_owned()).or_default().push(index);
     }
 
     /// The whole rule set.
@@ -72,25 +93,69 @@ impl Limits {
         &self.rules
     }
 
-    /// Rules that this version takes and shows but does not hold requests against.
+    /// The system rules, merged.
+    pub const fn system(&self) -> Option<SystemRules> {
+        self.system
+    }
+
+    /// Rules that requests are not held against: those that are off, those that leave all to a cluster
+    /// server, and system rules that are to observe.
     pub fn not_in_force(&self) -> impl Iterator<Item = &Rule> {
         let places = self.not_in_force.iter();
         places.filter_map(|index| self.rules.rules().get(*index))
     }
 
-    /// Names of the resources that rules name.
+    /// Names of the resources that rules name, those they look at among them.
     pub fn named(&self) -> impl Iterator<Item = &str> {
-        self.named.keys().map(String::as_str)
+        let named = self.named.keys().chain(&self.related);
+        named.map(String::as_str)
     }
 
-    /// The limits of a resource: those that name it, and those whose pattern matches it.
-    pub fn of_resource<'l>(&'l self, resource: &'l str) -> impl Iterator<Item = Limit> + 'l {
+    /// Whether rules of other resources look at this one.
+    pub fn is_related(&self, resource: &str) -> bool {
+        self.related.contains(resource)
+    }
+
+    /// The rules of a resource in the order in which they are asked: authority, hot parameter, flow,
+    /// degrade; of a kind those that name it before those whose pattern matches; of flow rules those
+    /// for this host alone before shared ones, and those for an origin before those for all.
+    pub fn of_resource(&self, resource: &str) -> Vec<Placed<'_>> {
         let named = self.named.get(resource).into_iter().flatten();
         let patterns = self.patterns.iter();
-        let matching = patterns.filter(|(pattern, _limit)| pattern.matches(resource));
-        named
-            .copied()
-            .chain(matching.map(|(_pattern, limit)| *limit))
+        let matching = patterns.filter(|index| {
+            let rule = self.rules.rules().get(**index);
+            rule.and_then(pattern).is_some_and(|pattern| pattern.matches(resource))
+        });
+        let mut placed: Vec<_> = named.chain(matching).filter_map(|index| self.at(*index)).collect();
+        if !placed.iter().any(|placed| matches!(placed.rule.body, Body::Degrade(_))) {
+            placed.extend(self.unguarded.iter().filter_map(|index| self.at(*index)));
+        }
+        placed.sort_by_key(|placed| (rank(&placed.rule.body), placed.index));
+        placed
+    }
+
+    fn at(&self, index: usize) -> Option<Placed<'_>> {
+        let rule = self.rules.rules().get(index)?;
+        Some(Placed { index, rule })
+    }
+
+    /// Whether a rule of a resource counts a part of it apart.
+    pub fn wants_part(&self, resource: &str, part: Part, name: &str) -> bool {
+        let placed = self.of_resource(resource);
+        let flows = placed.iter().filter_map(|placed| match &placed.rule.body {
+            Body::Flow(flow) => Some(flow),
+            _ => None,
+        });
+        let mut flows = flows.filter(|flow| match (&flow.strategy, part) {
+            (Strategy::Direct, Part::Origin) => match &flow.limit_origin {
+                LimitOrigin::Name(own) => own == name,
+                LimitOrigin::Other => true,
+                LimitOrigin::Default => false,
+            },
+            (Strategy::Chain(context), Part::Context) => context == name,
+            (Strategy::Direct | Strategy::Relate(_) | Strategy::Chain(_), _) => false,
+        });
+        !name.is_empty() && flows.next().is_some()
     }
 
     /// The id of a rule.
@@ -100,50 +165,41 @@ impl Limits {
     }
 }
 
-/// The flow rule that a record can hold, if it is one.
-fn plain_flow(rule: &Rule) -> Option<&Flow> {
-    let Body::Flow(flow) = &rule.body else {
-        return None;
-    };
-    let plain_grade = match flow.grade {
-        Grade::Concurrency => true,
-        Grade::Qps {
-            window,
-            strict,
-            behavior,
-        } => window == WINDOW && !strict && behavior == Behavior::Reject,
-    };
-    let plain = plain_grade
-        && flow.limit_origin == LimitOrigin::Default
-        && flow.strategy == Strategy::Direct
-        && flow.cluster.is_none();
-    plain.then_some(flow)
-}
-
-fn limit(rule: &Rule, flow: &Flow, index: usize) -> Limit {
-    Limit {
-        quantity: match flow.grade {
-            Grade::Concurrency => Quantity::Concurrency,
-            Grade::Qps { .. } => Quantity::Qps,
-        },
-        mode: rule.mode,
-        most: whole(flow.count),
-        rule: u32::try_from(index).unwrap_or(u32::MAX),
+impl Placed<'_> {
+    /// Its number in the set, as the gate names it.
+    pub fn number(&self) -> u32 {
+        u32::try_from(self.index).unwrap_or(u32::MAX)
     }
 }
 
-/// The whole requests that fit under a count: its floor, since requests are admitted as a whole.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "an amount is finite and not negative, and the upper bound is checked"
-)]
-fn whole(count: Amount) -> u32 {
-    let count = count.get();
-    if count >= f64::from(COUNT_MAX) {
-        return COUNT_MAX;
+fn pattern(rule: &Rule) -> Option<&Pattern> {
+    match &rule.body {
+        Body::Flow(Flow { resource, .. }) | Body::Param(crate::rule::Param { resource, .. }) => {
+            match resource {
+                Resource::Pattern(pattern) => Some(pattern),
+                Resource::Name(_) => None,
+            }
+        }
+        Body::Authority(_) | Body::System(_) | Body::Degrade(_) => None,
     }
-    count as u32
+}
+
+/// Where a rule stands among those of a resource: kind, then whether it matches by pattern, is shared
+/// with other hosts, is for everybody.
+fn rank(body: &Body) -> (u8, bool, bool, bool) {
+    let of_pattern = |resource: &Resource| matches!(resource, Resource::Pattern(_));
+    match body {
+        Body::Authority(_) => (0, false, false, false),
+        Body::System(_) => (1, false, false, false),
+        Body::Param(param) => (2, of_pattern(&param.resource), false, false),
+        Body::Flow(flow) => (
+            3,
+            of_pattern(&flow.resource),
+            flow.cluster.is_some(),
+            flow.limit_origin == LimitOrigin::Default,
+        ),
+        Body::Degrade(_) => (4, false, false, false),
+    }
 }
 
 #[cfg(test)]

@@ -124,7 +124,7 @@ impl Tenant {
     fn assemble(gate: &Gate, writers: Writers, files: PageFiles) -> Option<(Self, TickWriter)> {
         let Writers { tick, rules, seats } = writers;
         let tenant = Self {
-            directory: Directory::new(rules).ok()?,
+            directory: Directory::new(rules, *gate.ledger()).ok()?,
             seats: Seats::new(seats, *gate.ledger()),
             gate: *gate,
             files,

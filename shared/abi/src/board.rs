@@ -331,8 +331,16 @@ impl SeatWord {
 
 /// 64-bit FNV-1a of a name, as the directory stores it.
 pub const fn name_hash(name: &[u8]) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    let mut rest = name;
+    fnv(FNV_START, name)
+}
+
+/// Where FNV-1a begins.
+pub(crate) const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// Goes on with FNV-1a over more bytes.
+pub(crate) const fn fnv(start: u64, bytes: &[u8]) -> u64 {
+    let mut hash = start;
+    let mut rest = bytes;
     while let [byte, tail @ ..] = rest {
         hash = (hash ^ *byte as u64).wrapping_mul(0x0000_0100_0000_01b3);
         rest = tail;

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::arithmetic_side_effects)]
 
+pub mod argument;
 pub mod board;
 pub mod decision;
 pub mod geometry;

@@ -3,7 +3,7 @@
 use tidegate_abi::board::{directory, header, name_hash};
 use tidegate_abi::geometry::LINE;
 
-use super::{Board, Record, Rule, Slot, SystemRules, halves};
+use super::{Board, Record, Rule, Slot, Span, SystemRules, halves};
 use crate::sync::{Ordering, Word, fence, peek, put};
 
 /// Why a resource got no slot.
@@ -47,6 +47,8 @@ pub struct RuleWriter {
     board: Board,
     /// Places of the table in use, in each copy.
     rules_used: [usize; 2],
+    /// Words of the pool in use, in each copy.
+    pool_used: [usize; 2],
     /// Where the text of the names begins, words from the start of the page.
     names: &'static [Word],
 }
@@ -58,6 +60,7 @@ impl RuleWriter {
         Self {
             board,
             rules_used: [0; 2],
+            pool_used: [0; 2],
             names: words.get(map.names.start()..end).unwrap_or(&[]),
         }
     }
@@ -98,6 +101,32 @@ impl RuleWriter {
             word.store(used, Ordering::Release);
         }
         Ok(slot)
+    }
+
+    /// Where the next words of [`Self::add_to_pool`] will be.
+    pub fn pool_used(&self) -> u32 {
+        let used = self.pool_used.into_iter().max().unwrap_or(0);
+        u32::try_from(used).unwrap_or(u32::MAX)
+    }
+
+    /// Puts words into the pool for rules that are about to be added, and says where they are.
+    ///
+    /// # Errors
+    /// The pool has no room.
+    pub fn add_to_pool(&mut self, words: &[u64]) -> Result<Span, RuleFault> {
+        let start = usize::try_from(self.pool_used()).unwrap_or(usize::MAX);
+        let end = start.saturating_add(words.len());
+        for generation in 0..2 {
+            let (_records, _table, pool) = self.board.copy(generation);
+            let place = pool.get(start..end);
+            store(place.ok_or(RuleFault::PoolFull(pool.len()))?, words);
+        }
+        self.pool_used = [end; 2];
+        let narrow = |wide: usize| u32::try_from(wide).unwrap_or(u32::MAX);
+        Ok(Span {
+            start: narrow(start),
+            length: narrow(words.len()),
+        })
     }
 
     /// Whether both copies have room for so many rules more.
@@ -207,6 +236,9 @@ impl RuleWriter {
         store(header.get(place..).unwrap_or(&[]), &system);
         if let Some(used) = self.used_mut(next) {
             *used = set.rules.len();
+        }
+        if let Some(used) = self.pool_used.get_mut(usize::from(next & 1 != 0)) {
+            *used = set.pool.len();
         }
         // Release: pairs with the Acquire in `Board::rules_generation`.
         if let Some(word) = header.get(header::RULES_GENERATION) {

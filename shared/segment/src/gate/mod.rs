@@ -186,7 +186,7 @@ impl Gate {
         if record.generation != slot.generation {
             return Step::Done(Verdict::Stale);
         }
-        if record.needs.0 & !PLAIN == 0 && request.is_plain() {
+        if record.needs.0 & !PLAIN == 0 {
             return Step::Done(self.enter_plain(&ask, &record));
         }
         let generation = self.board.rules_generation();

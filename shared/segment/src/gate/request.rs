@@ -59,14 +59,6 @@ impl Default for Request<'_> {
     }
 }
 
-impl Request<'_> {
-    /// Whether nothing but a plain record can matter for it.
-    #[inline]
-    pub(super) const fn is_plain(&self) -> bool {
-        self.origin.node.is_none() && self.context.node.is_none()
-    }
-}
-
 /// Most breakers of one resource.
 pub const BREAKERS: usize = 4;
 /// Most values with a concurrency limit that one request holds.

@@ -3,6 +3,7 @@
 use tidegate_abi::ledger::state as field;
 
 use super::Ledger;
+use crate::board::Span;
 use crate::sync::{Ordering, Word};
 
 /// The state of one rule on one resource.
@@ -33,6 +34,18 @@ impl Ledger {
                 .iter()
                 .for_each(|word| word.store(0, Ordering::Relaxed));
         }
+    }
+}
+
+impl Ledger {
+    /// Zeroes sets of values for a rule that is new there.
+    pub fn clear_sets(&self, sets: Span) {
+        let start = usize::try_from(sets.start).unwrap_or(usize::MAX);
+        let length = usize::try_from(sets.length).unwrap_or(0);
+        let run = self.values.iter().skip(start).take(length);
+        run.flatten()
+            .filter(|word| word.load(Ordering::Relaxed) != 0)
+            .for_each(|word| word.store(0, Ordering::Relaxed));
     }
 }
 

@@ -1,11 +1,72 @@
-//! Makes the record of a resource out of its plain limits.
+//! The short way: a record that holds all there is to a resource with plain limits.
+//!
+//! A record has one limit of passes a second and one in flight, for all callers. A rule that fits is a
+//! [`Limit`]; a rule that paces, warms up or looks at origins, contexts or other resources is not.
+
+use std::time::Duration;
 
 use tidegate_abi::board::Needs;
 use tidegate_abi::decision::Mode;
 use tidegate_limits::window::COUNT_MAX;
 use tidegate_segment::board::Record;
 
-use super::limit::{Limit, Quantity};
+use crate::rule::flow::{Behavior, Flow, Grade, LimitOrigin, Strategy};
+use crate::rule::{Body, Rule};
+
+/// The window of a node's passes.
+pub(super) const SECOND: Duration = Duration::from_secs(1);
+
+/// What a plain rule limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quantity {
+    /// Passes in a window of one second.
+    Qps,
+    /// Requests in flight.
+    Concurrency,
+}
+
+/// A plain rule: one number that a node's record can hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limit {
+    /// What is limited.
+    pub quantity: Quantity,
+    /// Whether it refuses or observes.
+    pub mode: Mode,
+    /// The most that is allowed.
+    pub most: u32,
+    /// Number of the rule in its set.
+    pub rule: u32,
+}
+
+impl Limit {
+    /// The plain limit of a rule; `None` if a record cannot hold the rule.
+    pub(super) fn of(rule: &Rule, number: u32) -> Option<Self> {
+        let Body::Flow(flow) = &rule.body else {
+            return None;
+        };
+        let quantity = quantity(flow)?;
+        Some(Self {
+            quantity,
+            mode: rule.mode,
+            most: flow.count.whole(),
+            rule: number,
+        })
+    }
+}
+
+fn quantity(flow: &Flow) -> Option<Quantity> {
+    let direct = flow.limit_origin == LimitOrigin::Default && flow.strategy == Strategy::Direct;
+    match flow.grade {
+        Grade::Concurrency => Some(Quantity::Concurrency),
+        Grade::Qps {
+            window: SECOND,
+            strict: false,
+            behavior: Behavior::Reject,
+        } => Some(Quantity::Qps),
+        Grade::Qps { .. } => None,
+    }
+    .filter(|_quantity| direct)
+}
 
 /// The record that holds the least limit of each quantity, in force and observed.
 ///

@@ -1,0 +1,21 @@
+//! Authority rules: the hashes of the origins go into the pool.
+
+use tidegate_abi::board::name_hash;
+use tidegate_limits::authority::List;
+use tidegate_segment::board::{RuleFault, RuleKind};
+
+use super::Pool;
+use crate::rule::Authority;
+use crate::rule::authority::Listing;
+
+pub(super) fn kind(authority: &Authority, pool: &mut Pool) -> Result<RuleKind, RuleFault> {
+    let hashes = authority.origins.iter();
+    let hashes = hashes.map(|origin| name_hash(origin.as_bytes()));
+    Ok(RuleKind::Authority {
+        list: match authority.listing {
+            Listing::Allow => List::Allow,
+            Listing::Deny => List::Deny,
+        },
+        origins: pool.put(hashes.collect()),
+    })
+}

@@ -1,0 +1,95 @@
+//! Flow rules.
+
+use std::time::Duration;
+
+use tidegate_abi::board::name_hash;
+use tidegate_limits::warm_up::WarmUp;
+use tidegate_segment::board::{
+    FlowLimit, FlowRule, OriginTest, RuleFault, RuleKind, Subject, WarmUpNumbers,
+};
+
+use super::plain::SECOND;
+use super::{Compiler, nanos};
+use crate::rule::flow::{Behavior, Grade, LimitOrigin, Strategy};
+use crate::rule::{Body, Flow};
+use crate::tenant::limit::Placed;
+
+/// What a flow rule becomes; `all` are the rules of the resource.
+pub(super) fn kind(
+    flow: &Flow,
+    all: &[Placed<'_>],
+    compiler: &mut Compiler<'_>,
+) -> Result<RuleKind, RuleFault> {
+    let origin = match &flow.limit_origin {
+        LimitOrigin::Default => OriginTest::Any,
+        LimitOrigin::Name(name) => OriginTest::Is(name_hash(name.as_bytes())),
+        LimitOrigin::Other => OriginTest::Other(compiler.pool.put(named_origins(all))),
+    };
+    let subject = match &flow.strategy {
+        Strategy::Direct => Subject::Direct,
+        Strategy::Relate(resource) => {
+            Subject::Relate((compiler.slot_of)(resource).ok_or(RuleFault::Full(0))?)
+        }
+        Strategy::Chain(context) => Subject::Chain(name_hash(context.as_bytes())),
+    };
+    Ok(RuleKind::Flow(FlowRule {
+        origin,
+        subject,
+        limit: limit(flow),
+    }))
+}
+
+/// Hashes of the origins that flow rules of the resource name.
+fn named_origins(all: &[Placed<'_>]) -> Vec<u64> {
+    let named = all.iter().filter_map(|placed| match &placed.rule.body {
+        Body::Flow(Flow {
+            limit_origin: LimitOrigin::Name(name),
+            ..
+        }) => Some(name_hash(name.as_bytes())),
+        _ => None,
+    });
+    named.collect()
+}
+
+fn limit(flow: &Flow) -> FlowLimit {
+    let count = flow.count.get();
+    match flow.grade {
+        Grade::Concurrency => FlowLimit::Concurrency(flow.count.whole()),
+        Grade::Qps {
+            window,
+            strict,
+            behavior,
+        } => match behavior {
+            Behavior::Reject => reject(flow.count.whole(), window, strict),
+            Behavior::WarmUp { period } => FlowLimit::WarmUp(warming(count, period)),
+            Behavior::Pace { max_queueing_time } => FlowLimit::Pace {
+                count,
+                max_wait_ns: nanos(max_queueing_time),
+            },
+            Behavior::WarmUpPace {
+                period,
+                max_queueing_time,
+            } => FlowLimit::WarmUpPace {
+                warm_up: warming(count, period),
+                max_wait_ns: nanos(max_queueing_time),
+            },
+        },
+    }
+}
+
+fn reject(limit: u32, window: Duration, strict: bool) -> FlowLimit {
+    let window_ns = nanos(window);
+    match (strict, window == SECOND) {
+        (true, _) => FlowLimit::Strict { limit, window_ns },
+        (false, true) => FlowLimit::Qps(limit),
+        (false, false) => FlowLimit::Window { limit, window_ns },
+    }
+}
+
+fn warming(count: f64, period: Duration) -> WarmUpNumbers {
+    WarmUpNumbers {
+        count,
+        period_s: u32::try_from(period.as_secs()).unwrap_or(u32::MAX),
+        cold_factor: WarmUp::COLD_FACTOR,
+    }
+}

@@ -1,0 +1,214 @@
+//! Makes what the gate reads out of the rules of a resource.
+//!
+//! A resource with nothing but plain limits gets a record alone and its decisions take the short way
+//! ([`plain`]). Any other gets a run of the rule table, in the order in which the gate asks; one file
+//! per kind says what a rule becomes. With Sentinel's quirks every resource has its rules in the table,
+//! since its order of events shows.
+
+mod authority;
+mod degrade;
+mod flow;
+mod param;
+pub mod plain;
+mod pool;
+pub mod room;
+pub mod system;
+
+use tidegate_abi::board::Needs;
+use tidegate_abi::decision::Mode;
+use tidegate_limits::quirks::Quirks;
+use tidegate_segment::board::{Record, Rule as Line, RuleFault, RuleKind};
+
+use super::limit::{Limits, Placed};
+use crate::rule::flow::{Behavior, Grade};
+use crate::rule::{Body, Flow};
+use plain::{Limit, record_of};
+pub use pool::Pool;
+use room::Room;
+
+/// A resource, compiled.
+#[derive(Debug, Default)]
+pub struct Compiled {
+    /// Its record; where its rules begin in the table is for the caller to say.
+    pub record: Record,
+    /// Its rules in the table.
+    pub rules: Vec<Line>,
+    /// Rules of it that found no room; they are not in force on it.
+    pub left_out: Vec<RuleFault>,
+}
+
+/// What the rules of a resource are compiled with.
+pub struct Compiler<'c> {
+    /// The rules.
+    pub limits: &'c Limits,
+    /// State lines and value sets.
+    pub room: &'c mut Room,
+    /// Words that rules refer to.
+    pub pool: &'c mut Pool,
+    /// The slot of a resource that rules name.
+    pub slot_of: &'c dyn Fn(&str) -> Option<u32>,
+}
+
+impl std::fmt::Debug for Compiler<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Compiler").finish_non_exhaustive()
+    }
+}
+
+impl Compiler<'_> {
+    /// Compiles the rules of a resource.
+    pub fn resource(&mut self, name: &str) -> Compiled {
+        let placed = self.limits.of_resource(name);
+        let needs = self.common_needs();
+        if needs == Needs::default()
+            && let Some(limits) = all_plain(&placed)
+        {
+            let record = record_of(limits);
+            let watched = self.limits.is_related(name) && !record.needs.any(Needs::QPS);
+            if !watched {
+                return Compiled {
+                    record,
+                    ..Compiled::default()
+                };
+            }
+        }
+        self.in_table(name, &placed, needs)
+    }
+
+    fn in_table(&mut self, name: &str, placed: &[Placed<'_>], needs: Needs) -> Compiled {
+        let mut compiled = Compiled::default();
+        for rule in placed {
+            match self.line(name, rule, placed) {
+                Ok(line) => compiled.rules.push(line),
+                Err(fault) => compiled.left_out.push(fault),
+            }
+        }
+        compiled.record.needs = with(needs, compiled.rules.iter().map(needs_of));
+        if self.limits.is_related(name) {
+            compiled.record.needs.0 |= Needs::COUNTED | Needs::SECONDS;
+        }
+        compiled
+    }
+
+    fn line(
+        &mut self,
+        name: &str,
+        placed: &Placed<'_>,
+        all: &[Placed<'_>],
+    ) -> Result<Line, RuleFault> {
+        let kind = match &placed.rule.body {
+            Body::Authority(authority) => authority::kind(authority, self.pool)?,
+            Body::Param(param) => param::kind(param, self.pool)?,
+            Body::Flow(flow) => flow::kind(flow, all, self)?,
+            Body::Degrade(degrade) => degrade::kind(degrade, self.quirks()),
+            // Not among the rules of a resource.
+            Body::System(_) => return Err(RuleFault::RulesFull(0)),
+        };
+        let wanted = room::Wanted::of(&placed.rule.body);
+        let held = self.room.take((placed.index, name), wanted)?;
+        Ok(Line {
+            number: placed.number(),
+            mode: placed.rule.mode,
+            state: held.lines.start,
+            quirks: self.quirks(),
+            kind: with_sets(kind, held.sets),
+        })
+    }
+
+    /// What a resource needs besides its own rules.
+    fn common_needs(&self) -> Needs {
+        let mut needs = 0;
+        if self.limits.system().is_some() {
+            needs |= Needs::SYSTEM;
+        }
+        if self.quirks().wanted() {
+            needs |= Needs::QUIRKS | Needs::COUNTED | Needs::SECONDS;
+        }
+        Needs(needs)
+    }
+
+    fn quirks(&self) -> Quirks {
+        self.limits.rules().quirks().into()
+    }
+}
+
+/// The record of the node of a resource with an origin, or in a context: it is counted, nothing else.
+pub fn part_record(limits: &Limits) -> Record {
+    let quirks: Quirks = limits.rules().quirks().into();
+    let quirks = if quirks.wanted() { Needs::QUIRKS } else { 0 };
+    Record {
+        needs: Needs(Needs::COUNTED | Needs::SECONDS | quirks),
+        ..Record::default()
+    }
+}
+
+fn all_plain(placed: &[Placed<'_>]) -> Option<Vec<Limit>> {
+    let limits = placed
+        .iter()
+        .map(|placed| Limit::of(placed.rule, placed.number()));
+    limits.collect()
+}
+
+fn with(needs: Needs, more: impl Iterator<Item = u32>) -> Needs {
+    Needs(more.fold(needs.0, |all, one| all | one))
+}
+
+fn needs_of(line: &Line) -> u32 {
+    use tidegate_segment::board::FlowLimit;
+    let RuleKind::Flow(flow) = line.kind else {
+        return Needs::RULES;
+    };
+    let seconds = match flow.limit {
+        FlowLimit::WarmUp(_) | FlowLimit::WarmUpPace { .. } => Needs::SECONDS,
+        _ => 0,
+    };
+    Needs::RULES | Needs::COUNTED | seconds
+}
+
+const fn with_sets(kind: RuleKind, sets: tidegate_segment::board::Span) -> RuleKind {
+    match kind {
+        RuleKind::Param(param) => {
+            RuleKind::Param(tidegate_segment::board::ParamRule { sets, ..param })
+        }
+        other => other,
+    }
+}
+
+/// Whole ns of a duration; the longest one allowed fits by far.
+fn nanos(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Whether a rule holds requests against anything here; a cluster rule that is not to fall back
+/// passes everything while no server answers.
+pub(super) fn is_in_force(body: &Body, mode: Mode) -> bool {
+    let falls_back = match body {
+        Body::Flow(Flow {
+            cluster: Some(cluster),
+            ..
+        }) => cluster.fallback_to_local.unwrap_or(true),
+        Body::Param(param) => param
+            .cluster
+            .as_ref()
+            .is_none_or(|cluster| cluster.fallback_to_local.unwrap_or(false)),
+        Body::System(_) => mode == Mode::Enforce,
+        Body::Flow(_) | Body::Authority(_) | Body::Degrade(_) => true,
+    };
+    falls_back && mode != Mode::Off
+}
+
+/// Whether a rule's own state is shaping state, which Sentinel builds anew with any accepted list.
+pub(super) fn shapes(body: &Body) -> bool {
+    matches!(
+        body,
+        Body::Flow(Flow {
+            grade: Grade::Qps {
+                behavior: Behavior::WarmUp { .. }
+                    | Behavior::Pace { .. }
+                    | Behavior::WarmUpPace { .. },
+                ..
+            },
+            ..
+        })
+    )
+}

@@ -1,0 +1,44 @@
+//! The words that rules refer to.
+
+use std::collections::HashMap;
+
+use tidegate_segment::board::Span;
+
+/// Words of a pool under construction; equal runs are kept once.
+#[derive(Debug, Default)]
+pub struct Pool {
+    /// Where this pool's first word will be.
+    base: u32,
+    words: Vec<u64>,
+    runs: HashMap<Vec<u64>, Span>,
+}
+
+impl Pool {
+    /// A pool that will be put behind words that are there already.
+    pub fn behind(base: u32) -> Self {
+        Self {
+            base,
+            ..Self::default()
+        }
+    }
+
+    /// Puts a run of words in.
+    pub fn put(&mut self, run: Vec<u64>) -> Span {
+        if let Some(span) = self.runs.get(&run) {
+            return *span;
+        }
+        let narrow = |wide: usize| u32::try_from(wide).unwrap_or(u32::MAX);
+        let span = Span {
+            start: self.base.saturating_add(narrow(self.words.len())),
+            length: narrow(run.len()),
+        };
+        self.words.extend(&run);
+        self.runs.insert(run, span);
+        span
+    }
+
+    /// The words.
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+}

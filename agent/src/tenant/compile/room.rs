@@ -1,0 +1,217 @@
+//! Room for the state of rules in the ledger: lines, and sets of values.
+//!
+//! State belongs to a rule on a resource. On a reload a rule that says the same keeps its state, and so
+//! does one whose count alone changed; the room of the others is given out again, after it was zeroed,
+//! when one more set was published: until then decisions that began on the old set may write there.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tidegate_segment::board::{RuleFault, Span};
+use tidegate_segment::ledger::Ledger;
+
+use super::shapes;
+use crate::rule::{Body, Fate, Quirks, RuleSet};
+
+/// Sets of a hot-parameter rule: room for 4096 values.
+const SETS: u32 = 512;
+/// Where there is no more room, a rule takes fewer sets, but not fewer than this.
+const SETS_MIN: u32 = 8;
+/// Items whose words fit into a line.
+const ITEMS_OF_LINE: usize = 8;
+
+/// What a rule needs.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted {
+    lines: u32,
+    sets: u32,
+}
+
+impl Wanted {
+    /// What the state of a rule takes.
+    pub fn of(body: &Body) -> Self {
+        let Body::Param(param) = body else {
+            return Self { lines: 1, sets: 0 };
+        };
+        let of_items = param.items.len().div_ceil(ITEMS_OF_LINE);
+        Self {
+            lines: u32::try_from(of_items).unwrap_or(u32::MAX).saturating_add(1),
+            sets: SETS,
+        }
+    }
+}
+
+/// What a rule has.
+#[derive(Debug, Clone, Copy)]
+pub struct Held {
+    /// Its lines.
+    pub lines: Span,
+    /// Its sets.
+    pub sets: Span,
+}
+
+/// A rule on a resource.
+type Owner = (usize, Arc<str>);
+
+/// Who has which room.
+#[derive(Debug, Clone)]
+pub struct Room {
+    ledger: Ledger,
+    lines: Runs,
+    sets: Runs,
+    held: HashMap<Owner, Held>,
+    /// What the last set had and the present one has not taken over.
+    before: HashMap<Owner, Held>,
+    /// For each rule of the present set, the rule of the last one whose state it takes over.
+    heirs: Vec<Option<usize>>,
+    /// Room that nobody has since the last publish.
+    resting: Vec<Held>,
+}
+
+impl Room {
+    /// All the room of a ledger.
+    pub fn new(ledger: Ledger) -> Self {
+        let geometry = ledger.geometry();
+        Self {
+            ledger,
+            lines: Runs::of(geometry.rules()),
+            sets: Runs::of(geometry.value_sets()),
+            held: HashMap::new(),
+            before: HashMap::new(),
+            heirs: Vec::new(),
+            resting: Vec::new(),
+        }
+    }
+
+    /// Begins with a new set of rules in the place of an old one.
+    pub fn begin(&mut self, old: &RuleSet, new: &RuleSet) {
+        for rested in std::mem::take(&mut self.resting) {
+            self.lines.give_back(rested.lines);
+            self.sets.give_back(rested.sets);
+        }
+        self.before = std::mem::take(&mut self.held);
+        let rebuilt = rebuilds(old, new);
+        let fates = new.diff(old).fates;
+        let heir = |(fate, rule): (&Fate, &crate::rule::Rule)| match *fate {
+            _ if rebuilt && shapes(&rule.body) => None,
+            Fate::Unchanged(before) => Some(before),
+            Fate::Retuned(before) => keeps_state(&rule.body, new.quirks()).then_some(before),
+            Fate::New => None,
+        };
+        self.heirs = fates.iter().zip(new.rules()).map(heir).collect();
+    }
+
+    /// Ends with the new set: what nobody took over is free after the next one.
+    pub fn end(&mut self) {
+        self.resting
+            .extend(std::mem::take(&mut self.before).into_values());
+    }
+
+    /// The room of a rule on a resource: what it had, or new room, zeroed.
+    ///
+    /// # Errors
+    /// There is none left.
+    pub fn take(&mut self, owner: (usize, &str), wanted: Wanted) -> Result<Held, RuleFault> {
+        let (index, name) = owner;
+        let name: Arc<str> = Arc::from(name);
+        let heir = self.heirs.get(index).copied().flatten();
+        let before = heir.and_then(|before| self.before.remove(&(before, Arc::clone(&name))));
+        let held = match before {
+            Some(held) if held.lines.length == wanted.lines => held,
+            outgrown => {
+                self.resting.extend(outgrown);
+                self.allot(wanted)?
+            }
+        };
+        self.held.insert((index, name), held);
+        Ok(held)
+    }
+
+    fn allot(&mut self, wanted: Wanted) -> Result<Held, RuleFault> {
+        let geometry = self.ledger.geometry();
+        let full = RuleFault::RulesFull(geometry.rules());
+        let lines = self.lines.take(wanted.lines).ok_or(full)?;
+        let mut length = wanted.sets;
+        let sets = loop {
+            match self.sets.take(length) {
+                Some(sets) => break sets,
+                None if length > SETS_MIN => length /= 2,
+                None => {
+                    self.lines.give_back(lines);
+                    return Err(full);
+                }
+            }
+        };
+        let end = lines.start.saturating_add(lines.length);
+        (lines.start..end).for_each(|line| self.ledger.clear_state(line));
+        self.ledger.clear_sets(sets);
+        Ok(Held { lines, sets })
+    }
+}
+
+/// Sentinel builds all shaping state anew with a list of flow rules that is not equal to the one before.
+fn rebuilds(old: &RuleSet, new: &RuleSet) -> bool {
+    let flows = |set: &RuleSet| -> Vec<Body> {
+        let bodies = set.rules().iter().map(|rule| rule.body.clone());
+        bodies.filter(|body| matches!(body, Body::Flow(_))).collect()
+    };
+    new.quirks() == Quirks::Sentinel189 && flows(old) != flows(new)
+}
+
+/// Whether a rule of this kind keeps its state when its limits change. A breaker whose marks changed
+/// begins closed; in Sentinel so does a hot-parameter rule.
+fn keeps_state(body: &Body, quirks: Quirks) -> bool {
+    match body {
+        Body::Flow(_) | Body::System(_) | Body::Authority(_) => true,
+        Body::Param(_) => quirks == Quirks::None,
+        Body::Degrade(_) => false,
+    }
+}
+
+/// Places of which runs are free.
+#[derive(Debug, Clone)]
+struct Runs {
+    free: Vec<Span>,
+}
+
+impl Runs {
+    fn of(places: usize) -> Self {
+        let length = u32::try_from(places).unwrap_or(u32::MAX);
+        Self {
+            free: vec![Span { start: 0, length }],
+        }
+    }
+
+    /// A run of that length, from the smallest free one that is long enough.
+    fn take(&mut self, length: u32) -> Option<Span> {
+        if length == 0 {
+            return Some(Span::default());
+        }
+        let fitting = self.free.iter_mut().filter(|run| run.length >= length);
+        let run = fitting.min_by_key(|run| run.length)?;
+        let taken = Span {
+            start: run.start,
+            length,
+        };
+        run.start = run.start.saturating_add(length);
+        run.length = run.length.saturating_sub(length);
+        self.free.retain(|run| run.length > 0);
+        Some(taken)
+    }
+
+    /// Gives a run back, joined with its neighbours.
+    fn give_back(&mut self, run: Span) {
+        if run.length == 0 {
+            return;
+        }
+        let place = self.free.partition_point(|free| free.start < run.start);
+        self.free.insert(place, run);
+        self.free.dedup_by(|next, run| {
+            let joined = run.start.saturating_add(run.length) == next.start;
+            if joined {
+                run.length = run.length.saturating_add(next.length);
+            }
+            joined
+        });
+    }
+}
