@@ -75,12 +75,11 @@ impl Limits {
                 Guarded::Name(name) => self.name(name, index),
                 Guarded::Unguarded => self.unguarded.push(index),
             },
-            Body::Flow(Flow { resource, .. }) | Body::Param(crate::rule::Param { resource, .. }) => {
-                match resource {
-                    Resource::Name(name) => self.name(name, index),
-                    Resource::Pattern(_) => self.patterns.push(index),
-                }
-            }
+            Body::Flow(Flow { resource, .. })
+            | Body::Param(crate::rule::Param { resource, .. }) => match resource {
+                Resource::Name(name) => self.name(name, index),
+                Resource::Pattern(_) => self.patterns.push(index),
+            },
         }
     }
 
@@ -124,10 +123,17 @@ impl Limits {
         let patterns = self.patterns.iter();
         let matching = patterns.filter(|index| {
             let rule = self.rules.rules().get(**index);
-            rule.and_then(pattern).is_some_and(|pattern| pattern.matches(resource))
+            rule.and_then(pattern)
+                .is_some_and(|pattern| pattern.matches(resource))
         });
-        let mut placed: Vec<_> = named.chain(matching).filter_map(|index| self.at(*index)).collect();
-        if !placed.iter().any(|placed| matches!(placed.rule.body, Body::Degrade(_))) {
+        let mut placed: Vec<_> = named
+            .chain(matching)
+            .filter_map(|index| self.at(*index))
+            .collect();
+        if !placed
+            .iter()
+            .any(|placed| matches!(placed.rule.body, Body::Degrade(_)))
+        {
             placed.extend(self.unguarded.iter().filter_map(|index| self.at(*index)));
         }
         placed.sort_by_key(|placed| (rank(&placed.rule.body), placed.index));
@@ -217,61 +223,80 @@ pub(crate) mod tests {
         Limits::of(Arc::new(rules))
     }
 
-    fn most(limits: &Limits, resource: &str) -> Vec<(Quantity, u32)> {
-        let found = limits.of_resource(resource);
-        found.map(|limit| (limit.quantity, limit.most)).collect()
+    fn ids(limits: &Limits, resource: &str) -> Vec<String> {
+        let placed = limits.of_resource(resource);
+        placed.iter().map(|placed| placed.rule.id.clone()).collect()
     }
 
     #[test]
-    fn plain_rules_are_found_by_name_and_pattern() {
+    fn rules_are_found_by_name_and_pattern_in_the_order_of_the_gate() {
         let limits = limits(
             r#"
+            [[degrade]]
+            id = "any-breaker"
+            resource = "*"
+            grade = "error_count"
+            threshold = 5
+            recovery_timeout = "10s"
             [[flow]]
-            id = "first"
-            resource = "a"
-            count = 2.9
-            [[flow]]
+            id = "pattern"
             resource = "a|b"
             regex = true
-            grade = "concurrency"
             count = 7
             [[flow]]
-            resource = "b"
-            count = 4294967295
-            "#,
-        );
-        let (qps, concurrency) = (Quantity::Qps, Quantity::Concurrency);
-        assert_eq!(most(&limits, "a"), [(qps, 2), (concurrency, 7)]);
-        assert_eq!(most(&limits, "b"), [(qps, COUNT_MAX), (concurrency, 7)]);
-        assert_eq!(most(&limits, "ab"), []);
-        assert_eq!(limits.id(0), Some("first"));
-        assert_eq!(limits.id(3), None);
-    }
-
-    #[test]
-    fn a_rule_that_a_record_cannot_hold_is_told() {
-        let limits = limits(
-            r#"
-            [[flow]]
-            id = "paced"
+            id = "all"
             resource = "a"
-            count = 5
-            behavior = "pace"
+            count = 9
             [[flow]]
-            id = "strict"
+            id = "one-origin"
             resource = "a"
-            count = 5
-            strict = true
+            limit_origin = "shop"
+            count = 2
             [[degrade]]
             id = "breaker"
             resource = "a"
             grade = "error_count"
             threshold = 5
             recovery_timeout = "10s"
+            [[authority]]
+            id = "callers"
+            resource = "a"
+            origins = ["shop"]
             "#,
         );
-        assert_eq!(most(&limits, "a"), []);
-        let ids: Vec<_> = limits.not_in_force().map(|rule| &rule.id).collect();
-        assert_eq!(ids, ["paced", "strict", "breaker"]);
+        let expected = ["callers", "one-origin", "all", "pattern", "breaker"];
+        assert_eq!(ids(&limits, "a"), expected);
+        assert_eq!(ids(&limits, "b"), ["pattern", "any-breaker"]);
+        assert_eq!(ids(&limits, "ab"), ["any-breaker"]);
+        assert_eq!(limits.id(1), Some("pattern"));
+        assert_eq!(limits.id(6), None);
+        assert!(limits.wants_part("a", Part::Origin, "shop"));
+        assert!(!limits.wants_part("a", Part::Origin, "other-shop"));
+        assert!(!limits.wants_part("b", Part::Origin, "shop"));
+    }
+
+    #[test]
+    fn rules_that_hold_nothing_here_are_told() {
+        let limits = limits(
+            r#"
+            [[flow]]
+            id = "off"
+            resource = "a"
+            count = 5
+            mode = "off"
+            [[system]]
+            id = "watching"
+            qps = 5
+            mode = "observe"
+            [[flow]]
+            id = "shared"
+            resource = "a"
+            count = 5
+            cluster = { flow_id = 7, fallback_to_local = false }
+            "#,
+        );
+        assert_eq!(ids(&limits, "a"), Vec::<String>::new());
+        let told: Vec<_> = limits.not_in_force().map(|rule| &rule.id).collect();
+        assert_eq!(told, ["off", "watching", "shared"]);
     }
 }

@@ -61,7 +61,10 @@ pub const fn boolean_hash(value: bool) -> u64 {
 /// 64-bit FNV-1a of the type's number and the bytes of the value, then mixed by
 /// `h ^= h >> 33; h *= 0xff51afd7ed558ccd; h ^= h >> 33`, since the table of values uses both ends.
 pub const fn hash(kind: ArgumentType, bytes: &[u8]) -> u64 {
-    let hash = crate::board::fnv(crate::board::fnv(crate::board::FNV_START, &[kind as u8]), bytes);
+    let hash = crate::board::fnv(
+        crate::board::fnv(crate::board::FNV_START, &[kind as u8]),
+        bytes,
+    );
     let mixed = (hash ^ hash >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
     mixed ^ mixed >> 33
 }

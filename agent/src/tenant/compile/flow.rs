@@ -39,16 +39,18 @@ pub(super) fn kind(
     }))
 }
 
-/// Hashes of the origins that flow rules of the resource name.
+/// Hashes of what flow rules of the resource select origins by. An origin that is called as one of the
+/// selectors counts as named, as in Sentinel.
 fn named_origins(all: &[Placed<'_>]) -> Vec<u64> {
     let named = all.iter().filter_map(|placed| match &placed.rule.body {
-        Body::Flow(Flow {
-            limit_origin: LimitOrigin::Name(name),
-            ..
-        }) => Some(name_hash(name.as_bytes())),
+        Body::Flow(flow) => Some(match &flow.limit_origin {
+            LimitOrigin::Default => "default",
+            LimitOrigin::Other => "other",
+            LimitOrigin::Name(name) => name,
+        }),
         _ => None,
     });
-    named.collect()
+    named.map(|name| name_hash(name.as_bytes())).collect()
 }
 
 fn limit(flow: &Flow) -> FlowLimit {

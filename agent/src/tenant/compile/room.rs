@@ -35,7 +35,9 @@ impl Wanted {
         };
         let of_items = param.items.len().div_ceil(ITEMS_OF_LINE);
         Self {
-            lines: u32::try_from(of_items).unwrap_or(u32::MAX).saturating_add(1),
+            lines: u32::try_from(of_items)
+                .unwrap_or(u32::MAX)
+                .saturating_add(1),
             sets: SETS,
         }
     }
@@ -153,7 +155,9 @@ impl Room {
 fn rebuilds(old: &RuleSet, new: &RuleSet) -> bool {
     let flows = |set: &RuleSet| -> Vec<Body> {
         let bodies = set.rules().iter().map(|rule| rule.body.clone());
-        bodies.filter(|body| matches!(body, Body::Flow(_))).collect()
+        bodies
+            .filter(|body| matches!(body, Body::Flow(_)))
+            .collect()
     };
     new.quirks() == Quirks::Sentinel189 && flows(old) != flows(new)
 }

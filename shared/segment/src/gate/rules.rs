@@ -40,14 +40,30 @@ impl Gate {
             slot,
             own,
         };
-        match flow.limit {
-            FlowLimit::Concurrency(limit) => self.look_at_places(asked, &target, limit, walk),
-            FlowLimit::Qps(limit) => look_at_window(asked, &target, limit, walk),
+        let answer = self.hold_to(asked, &flow.limit, &target, walk);
+        // A resource that nobody ever asked for holds nobody back.
+        let unused = || !own && !self.ledger.is_used(&self.board, slot);
+        match answer {
+            Answer::Refuse(_) if unused() => Answer::Go,
+            answer => answer,
+        }
+    }
+
+    fn hold_to(
+        &self,
+        asked: &Asked<'_>,
+        limit: &FlowLimit,
+        target: &Target,
+        walk: &mut Walk<'_>,
+    ) -> Answer {
+        match *limit {
+            FlowLimit::Concurrency(limit) => self.look_at_places(asked, target, limit, walk),
+            FlowLimit::Qps(limit) => look_at_window(asked, target, limit, walk),
             FlowLimit::Window { limit, window_ns } => {
-                count_in_window(asked, &target, (limit, window_ns), walk)
+                count_in_window(asked, target, (limit, window_ns), walk)
             }
             FlowLimit::Strict { limit, window_ns } => {
-                count_strictly(asked, &target, (limit, window_ns), walk)
+                count_strictly(asked, target, (limit, window_ns), walk)
             }
             FlowLimit::Pace { count, max_wait_ns } => {
                 let pacing = Pacing::new(count, max_wait_ns);
@@ -56,11 +72,11 @@ impl Gate {
                     pacing.step(word, asked.raw_ns, count)
                 })
             }
-            FlowLimit::WarmUp(numbers) => look_at_warm_up(asked, &target, numbers, walk),
+            FlowLimit::WarmUp(numbers) => look_at_warm_up(asked, target, numbers, walk),
             FlowLimit::WarmUpPace {
                 warm_up,
                 max_wait_ns,
-            } => pace_warming(asked, &target, warm_up, max_wait_ns, walk.request().count),
+            } => pace_warming(asked, target, warm_up, max_wait_ns, walk.request().count),
         }
     }
 

@@ -313,13 +313,15 @@ impl Gate {
         view: &View,
         walk: &Walk<'_>,
     ) -> Result<Place, Refusal> {
+        let record = view.record(walk.slot.index);
+        let quirks = record.is_some_and(|record| record.needs.any(Needs::QUIRKS));
         // Sentinel looks before a wait and counts after it, whatever has passed meanwhile.
-        let looked = view
-            .record(walk.slot.index)
-            .is_some_and(|record| walk.waited_ns > 0 && record.needs.any(Needs::QUIRKS));
+        let looked = quirks && walk.waited_ns > 0;
         let walk = &if looked { walk.without_limits() } else { *walk };
         let places = self.commit_places(ask, walk)?;
-        if let Err(refusal) = self.commit_passes(ask, view, walk) {
+        // It counts a borrowed pass on the node that lent it alone.
+        let counts = !quirks || walk.borrowed.is_none();
+        if counts && let Err(refusal) = self.commit_passes(ask, view, walk) {
             places.iter().flatten().for_each(Cell::give_back);
             return Err(refusal);
         }
@@ -332,7 +334,9 @@ impl Gate {
                 books.cell.take();
             }
         }
-        self.count_inbound(ask, view, walk);
+        if counts {
+            self.count_inbound(ask, view, walk);
+        }
         let [first, ..] = places;
         Ok(if first.is_some() {
             Place::Taken

@@ -141,6 +141,11 @@ impl Ledger {
         })
     }
 
+    /// Whether anything was ever asked of a node.
+    pub fn is_used(&self, board: &Board, slot: Slot) -> bool {
+        self.node_counts(board, slot) != NodeCounts::default()
+    }
+
     /// Counts of a node over every seat ever used, whether its process lives or not.
     pub fn node_counts(&self, board: &Board, slot: Slot) -> NodeCounts {
         let mut counts = NodeCounts::default();
