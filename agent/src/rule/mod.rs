@@ -46,6 +46,7 @@ words! {
     }
 }
 
+#[expect(clippy::derivable_impls, reason = "the macro writes the derives")]
 impl Default for Quirks {
     fn default() -> Self {
         Self::None
@@ -104,6 +105,15 @@ impl Body {
             Self::Param(_) => RefusalKind::Param,
             Self::Flow(_) => RefusalKind::Flow,
             Self::Degrade(_) => RefusalKind::Degrade,
+        }
+    }
+
+    /// The flow rule, if it is one.
+    pub const fn flow(&self) -> Option<&Flow> {
+        if let Self::Flow(flow) = self {
+            Some(flow)
+        } else {
+            None
         }
     }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tidegate_segment::board::RuleFault;
 use tidegate_segment::clock::monotonic_ns;
 
 use crate::config::schema::fault::Fault;
@@ -12,7 +13,7 @@ use crate::control::{Handle, Plan};
 use crate::rule::RuleSet;
 use crate::rule_source::{DirectorySource, RuleSource as _};
 use crate::tenant::Tenant;
-use crate::tenant::directory::{Published, TooSoon};
+use crate::tenant::directory::{PublishFault, Published, TooSoon};
 use crate::tenant::limit::Limits;
 
 /// Reads the rules of the directory and puts them in force as one. Returns how many there are.
@@ -25,26 +26,32 @@ pub(super) async fn rules(config: &Config, tenant: &Tenant) -> Result<usize, Vec
     for warning in rules.warnings() {
         tracing::warn!("{warning}");
     }
-    let published = publish(&rules, tenant).await;
+    let published = publish(&rules, tenant).await.map_err(|fault| {
+        let directory = config.rules.dir.display().to_string();
+        let allowed = "rules for which the pages have room";
+        vec![Fault::of_file(&directory, fault.to_string(), allowed, "")]
+    })?;
     for (resource, fault) in published.unplaced {
         tracing::error!(resource, %fault, "no slot for a resource: its rules are not in force");
     }
     for rule in published.not_in_force {
         tracing::warn!(
             rule,
-            "this version does not hold requests against this rule"
+            "requests are not held against this rule: it is off, observes a scope, or leaves all to \
+             a server"
         );
     }
     Ok(rules.rules().len())
 }
 
 /// Two sets must not follow each other faster than readers can read; the second waits a little.
-async fn publish(rules: &Arc<RuleSet>, tenant: &Tenant) -> Published {
+async fn publish(rules: &Arc<RuleSet>, tenant: &Tenant) -> Result<Published, RuleFault> {
     loop {
         let limits = Limits::of(Arc::clone(rules));
         match tenant.directory().publish(limits, monotonic_ns()) {
-            Ok(published) => return published,
-            Err(TooSoon { wait_ns }) => {
+            Ok(published) => return Ok(published),
+            Err(PublishFault::NoRoom(fault)) => return Err(fault),
+            Err(PublishFault::TooSoon(TooSoon { wait_ns })) => {
                 tokio::time::sleep(Duration::from_nanos(wait_ns)).await;
             }
         }

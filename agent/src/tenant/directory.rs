@@ -221,15 +221,14 @@ impl Directory {
                 pool: &mut set.pool,
                 slot_of: &slot_of,
             };
-            let compiled = compile_name(&mut compiler, name);
-            let record = Record {
+            let own = compile_name(&mut compiler, name);
+            set.records.push(Record {
                 rules_first: u32::try_from(set.rules.len()).unwrap_or(u32::MAX),
-                rules: u32::try_from(compiled.rules.len()).unwrap_or(0),
-                ..compiled.record
-            };
-            set.records.push(record);
-            set.rules.extend(compiled.rules);
-            let left_out = compiled.left_out.into_iter();
+                rules: u32::try_from(own.rules.len()).unwrap_or(0),
+                ..own.record
+            });
+            set.rules.extend(own.rules);
+            let left_out = own.left_out.into_iter();
             set.left_out
                 .extend(left_out.map(|fault| (name.to_string(), fault)));
         }

@@ -148,10 +148,7 @@ impl Limits {
     /// Whether a rule of a resource counts a part of it apart.
     pub fn wants_part(&self, resource: &str, part: Part, name: &str) -> bool {
         let placed = self.of_resource(resource);
-        let flows = placed.iter().filter_map(|placed| match &placed.rule.body {
-            Body::Flow(flow) => Some(flow),
-            _ => None,
-        });
+        let flows = placed.iter().filter_map(|placed| placed.rule.body.flow());
         let mut flows = flows.filter(|flow| match (&flow.strategy, part) {
             (Strategy::Direct, Part::Origin) => match &flow.limit_origin {
                 LimitOrigin::Name(own) => own == name,

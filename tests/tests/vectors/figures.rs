@@ -173,7 +173,7 @@ impl Figures {
             "avg_rt": average_rt,
             "min_rt": least_rt,
             "max_success_qps": largest.max(1) * 2,
-            "threads": self.threads(world, node, *slot),
+            "threads": Self::threads(world, node, *slot),
             "prev_second_pass": pass.map_or(previous.pass, |(_, previous, _)| previous),
             "prev_second_block": previous.block,
             "minute_pass": pass.map_or(minute.pass, |(_, _, minute)| minute),
@@ -223,7 +223,7 @@ impl Figures {
         (average, least.max(1))
     }
 
-    fn threads(&self, world: &World, node: &Node, slot: Slot) -> u64 {
+    fn threads(world: &World, node: &Node, slot: Slot) -> u64 {
         let (ledger, board) = (world.gate.ledger(), world.gate.board());
         if node.0 == TOTAL {
             return u64::from(ledger.scope_inflight(board, 0));
@@ -232,7 +232,7 @@ impl Figures {
     }
 
     /// What the words of the node of all inbound calls say must be what was seen.
-    pub(crate) fn check_inbound(&self, world: &World, now_ns: u64, given: &Value) {
+    pub(crate) fn check_inbound(world: &World, now_ns: u64, given: &Value) {
         if world.gate.board().view().system().is_none() {
             return;
         }

@@ -84,25 +84,27 @@ pub(crate) fn replay(script: &Script, quirks: Quirks) -> Option<Difference> {
 
 /// Origins whose figures are asked for, whether or not a rule wants them.
 fn origins(script: &Script) -> Vec<String> {
-    let asked = script.events.iter().filter_map(|event| match &event.what {
-        What::Stats { origin, .. } => origin.clone(),
-        _ => None,
+    let asked = script.events.iter().filter_map(|event| {
+        let What::Stats { origin, .. } = &event.what else {
+            return None;
+        };
+        origin.clone()
     });
     asked.collect()
 }
 
 fn arguments(event: &Event) -> Vec<Hashed> {
-    match &event.what {
-        What::Enter(enter) => enter.hashed(),
-        _ => Vec::new(),
-    }
+    let What::Enter(enter) = &event.what else {
+        return Vec::new();
+    };
+    enter.hashed()
 }
 
-fn arg(hashed: &Hashed) -> Arg<'_> {
-    match hashed {
+fn arg(argument: &Hashed) -> Arg<'_> {
+    match argument {
         Hashed::None => Arg::None,
-        Hashed::One(hash) => Arg::One(*hash),
-        Hashed::Many(hashes) => Arg::Many(hashes),
+        Hashed::One(value) => Arg::One(*value),
+        Hashed::Many(values) => Arg::Many(values),
     }
 }
 
@@ -165,7 +167,7 @@ impl<'s> Run<'s> {
             let (caller, waiting) = self.waiting.remove(place);
             self.advance(waiting.until_ns());
             let step = self.world.gate.resume(self.world.clock, LANE, &waiting);
-            self.settle(caller, step);
+            self.settle(caller, &step);
         }
     }
 
@@ -179,7 +181,7 @@ impl<'s> Run<'s> {
                 let node = (resource.clone(), origin.clone().unwrap_or_default());
                 let figures = self.figures.of(&self.world, &node, now_ns);
                 if resource == TOTAL {
-                    self.figures.check_inbound(&self.world, now_ns, &figures);
+                    Figures::check_inbound(&self.world, now_ns, &figures);
                 }
                 self.given[index] = figures;
             }
@@ -233,7 +235,7 @@ impl<'s> Run<'s> {
             entered_ns: self.now_ns(),
         };
         let step = self.world.gate.enter(self.world.clock, LANE, slot, request);
-        self.settle(caller, step);
+        self.settle(caller, &step);
     }
 
     fn part(&self, resource: &str, part: Part, name: &str) -> Name {
@@ -253,15 +255,15 @@ impl<'s> Run<'s> {
         }
     }
 
-    fn settle(&mut self, caller: Caller, step: Step<'s>) {
+    fn settle(&mut self, caller: Caller, step: &Step<'s>) {
         let now_ns = self.now_ns();
         let event = caller.event;
         let verdict = match step {
             Step::Wait(waiting) => {
-                self.waiting.push((caller, waiting));
+                self.waiting.push((caller, *waiting));
                 return;
             }
-            Step::Done(verdict) => verdict,
+            Step::Done(verdict) => *verdict,
         };
         let waited_ns = now_ns - caller.entered_ns;
         let given = match verdict {
@@ -351,7 +353,13 @@ const fn metric(reason: Reason) -> &'static str {
         Reason::AvgRt => "rt",
         Reason::Load => "load",
         Reason::Cpu => "cpu",
-        _ => "other",
+        Reason::Overload
+        | Reason::Reject
+        | Reason::AgentLost
+        | Reason::AllowedQps
+        | Reason::Queue
+        | Reason::BreakerOpen
+        | Reason::Origin => "none of a system rule",
     }
 }
 

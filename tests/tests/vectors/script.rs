@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::Value;
-use tidegate_abi::argument::{ArgumentType, boolean_hash, float_hash, natural_hash, text_hash};
+use tidegate_abi::argument::{Kind, boolean_hash, float_hash, natural_hash, text_hash};
 
 /// A vector file.
 #[derive(Debug, Deserialize)]
@@ -102,7 +102,7 @@ impl Script {
     }
 
     pub(crate) fn clock_steps_back(&self) -> bool {
-        self.events.is_sorted_by_key(|event| event.t_ms) == false
+        !self.events.is_sorted_by_key(|event| event.t_ms)
     }
 }
 
@@ -122,19 +122,18 @@ impl Enter {
 }
 
 fn hashed(argument: &Value) -> Hashed {
-    match argument {
-        Value::Null => Hashed::None,
-        Value::Array(values) => Hashed::Many(values.iter().filter_map(value).collect()),
-        other => value(other).map_or(Hashed::None, Hashed::One),
+    if let Value::Array(values) = argument {
+        return Hashed::Many(values.iter().filter_map(value).collect());
     }
+    value(argument).map_or(Hashed::None, Hashed::One)
 }
 
 fn value(argument: &Value) -> Option<u64> {
     match argument {
-        Value::String(text) => Some(text_hash(ArgumentType::Text, text)),
+        Value::String(text) => Some(text_hash(Kind::Text, text)),
         Value::Bool(flag) => Some(boolean_hash(*flag)),
         Value::Number(number) => Some(number.as_i64().map_or_else(
-            || float_hash(ArgumentType::Double, number.as_f64().unwrap_or(0.0)),
+            || float_hash(Kind::Double, number.as_f64().unwrap_or(0.0)),
             natural_hash,
         )),
         Value::Null | Value::Array(_) | Value::Object(_) => None,

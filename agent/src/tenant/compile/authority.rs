@@ -2,20 +2,20 @@
 
 use tidegate_abi::board::name_hash;
 use tidegate_limits::authority::List;
-use tidegate_segment::board::{RuleFault, RuleKind};
+use tidegate_segment::board::RuleKind;
 
 use super::Pool;
 use crate::rule::Authority;
 use crate::rule::authority::Listing;
 
-pub(super) fn kind(authority: &Authority, pool: &mut Pool) -> Result<RuleKind, RuleFault> {
+pub(super) fn kind(authority: &Authority, pool: &mut Pool) -> RuleKind {
     let hashes = authority.origins.iter();
     let hashes = hashes.map(|origin| name_hash(origin.as_bytes()));
-    Ok(RuleKind::Authority {
+    RuleKind::Authority {
         list: match authority.listing {
             Listing::Allow => List::Allow,
             Listing::Deny => List::Deny,
         },
         origins: pool.put(hashes.collect()),
-    })
+    }
 }

@@ -10,8 +10,8 @@ use tidegate_segment::board::{
 
 use super::plain::SECOND;
 use super::{Compiler, nanos};
+use crate::rule::Flow;
 use crate::rule::flow::{Behavior, Grade, LimitOrigin, Strategy};
-use crate::rule::{Body, Flow};
 use crate::tenant::limit::Placed;
 
 /// What a flow rule becomes; `all` are the rules of the resource.
@@ -42,13 +42,11 @@ pub(super) fn kind(
 /// Hashes of what flow rules of the resource select origins by. An origin that is called as one of the
 /// selectors counts as named, as in Sentinel.
 fn named_origins(all: &[Placed<'_>]) -> Vec<u64> {
-    let named = all.iter().filter_map(|placed| match &placed.rule.body {
-        Body::Flow(flow) => Some(match &flow.limit_origin {
-            LimitOrigin::Default => "default",
-            LimitOrigin::Other => "other",
-            LimitOrigin::Name(name) => name,
-        }),
-        _ => None,
+    let flows = all.iter().filter_map(|placed| placed.rule.body.flow());
+    let named = flows.map(|flow| match &flow.limit_origin {
+        LimitOrigin::Default => "default",
+        LimitOrigin::Other => "other",
+        LimitOrigin::Name(name) => name,
     });
     named.map(|name| name_hash(name.as_bytes())).collect()
 }

@@ -17,7 +17,9 @@ pub mod system;
 use tidegate_abi::board::Needs;
 use tidegate_abi::decision::Mode;
 use tidegate_limits::quirks::Quirks;
-use tidegate_segment::board::{Record, Rule as Line, RuleFault, RuleKind};
+use tidegate_segment::board::{
+    FlowLimit, ParamRule, Record, Rule as Line, RuleFault, RuleKind, Span,
+};
 
 use super::limit::{Limits, Placed};
 use crate::rule::flow::{Behavior, Grade};
@@ -97,8 +99,8 @@ impl Compiler<'_> {
         all: &[Placed<'_>],
     ) -> Result<Line, RuleFault> {
         let kind = match &placed.rule.body {
-            Body::Authority(authority) => authority::kind(authority, self.pool)?,
-            Body::Param(param) => param::kind(param, self.pool)?,
+            Body::Authority(authority) => authority::kind(authority, self.pool),
+            Body::Param(param) => param::kind(param, self.pool),
             Body::Flow(flow) => flow::kind(flow, all, self)?,
             Body::Degrade(degrade) => degrade::kind(degrade, self.quirks()),
             // Not among the rules of a resource.
@@ -154,24 +156,22 @@ fn with(needs: Needs, more: impl Iterator<Item = u32>) -> Needs {
 }
 
 fn needs_of(line: &Line) -> u32 {
-    use tidegate_segment::board::FlowLimit;
     let RuleKind::Flow(flow) = line.kind else {
         return Needs::RULES;
     };
-    let seconds = match flow.limit {
-        FlowLimit::WarmUp(_) | FlowLimit::WarmUpPace { .. } => Needs::SECONDS,
-        _ => 0,
-    };
+    let warms = matches!(
+        flow.limit,
+        FlowLimit::WarmUp(_) | FlowLimit::WarmUpPace { .. }
+    );
+    let seconds = if warms { Needs::SECONDS } else { 0 };
     Needs::RULES | Needs::COUNTED | seconds
 }
 
-const fn with_sets(kind: RuleKind, sets: tidegate_segment::board::Span) -> RuleKind {
-    match kind {
-        RuleKind::Param(param) => {
-            RuleKind::Param(tidegate_segment::board::ParamRule { sets, ..param })
-        }
-        other => other,
+const fn with_sets(kind: RuleKind, sets: Span) -> RuleKind {
+    if let RuleKind::Param(param) = kind {
+        return RuleKind::Param(ParamRule { sets, ..param });
     }
+    kind
 }
 
 /// Whole ns of a duration; the longest one allowed fits by far.

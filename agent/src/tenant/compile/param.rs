@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use tidegate_abi::argument::{ArgumentType, boolean_hash, float_hash, integer_hash, text_hash};
-use tidegate_segment::board::{ParamLimit, ParamRule, RuleFault, RuleKind, Span};
+use tidegate_abi::argument::{Kind, boolean_hash, float_hash, integer_hash, text_hash};
+use tidegate_segment::board::{ParamLimit, ParamRule, RuleKind, Span};
 
 use super::Pool;
 use crate::rule::Param;
 use crate::rule::param::{Item, ItemType, ItemValue, ParamGrade};
 
-pub(super) fn kind(param: &Param, pool: &mut Pool) -> Result<RuleKind, RuleFault> {
+pub(super) fn kind(param: &Param, pool: &mut Pool) -> RuleKind {
     let items = param.items.iter();
     let pairs = items.flat_map(|item| [item_hash(item), u64::from(item.count)]);
-    Ok(RuleKind::Param(ParamRule {
+    RuleKind::Param(ParamRule {
         index: param.index,
         limit: match param.grade {
             ParamGrade::Concurrency => ParamLimit::Concurrency,
@@ -38,7 +38,7 @@ pub(super) fn kind(param: &Param, pool: &mut Pool) -> Result<RuleKind, RuleFault
         count: param.count,
         items: pool.put(pairs.collect()),
         sets: Span::default(),
-    }))
+    })
 }
 
 fn item_hash(item: &Item) -> u64 {
@@ -51,17 +51,17 @@ fn item_hash(item: &Item) -> u64 {
     }
 }
 
-const fn argument_type(kind: ItemType) -> ArgumentType {
+const fn argument_type(kind: ItemType) -> Kind {
     match kind {
-        ItemType::Text => ArgumentType::Text,
-        ItemType::Int => ArgumentType::Int,
-        ItemType::Long => ArgumentType::Long,
-        ItemType::Double => ArgumentType::Double,
-        ItemType::Float => ArgumentType::Float,
-        ItemType::Byte => ArgumentType::Byte,
-        ItemType::Short => ArgumentType::Short,
-        ItemType::Boolean => ArgumentType::Boolean,
-        ItemType::Char => ArgumentType::Char,
+        ItemType::Text => Kind::Text,
+        ItemType::Int => Kind::Int,
+        ItemType::Long => Kind::Long,
+        ItemType::Double => Kind::Double,
+        ItemType::Float => Kind::Float,
+        ItemType::Byte => Kind::Byte,
+        ItemType::Short => Kind::Short,
+        ItemType::Boolean => Kind::Boolean,
+        ItemType::Char => Kind::Char,
     }
 }
 

@@ -24,7 +24,7 @@ impl Gate {
         let now_ns = clock.now_ns();
         let head = self.board.head(slot.index)?;
         let plain = head.needs.0 & !Needs::QPS == 0 && head.generation == slot.generation;
-        if !plain || !request.is_plain() || !self.seated() {
+        if !plain || !self.seated() {
             return None;
         }
         let row = self.rows.row(lane)?;

@@ -42,11 +42,11 @@ impl Gate {
         };
         let answer = self.hold_to(asked, &flow.limit, &target, walk);
         // A resource that nobody ever asked for holds nobody back.
-        let unused = || !own && !self.ledger.is_used(&self.board, slot);
-        match answer {
-            Answer::Refuse(_) if unused() => Answer::Go,
-            answer => answer,
+        let refused = matches!(answer, Answer::Refuse(_));
+        if refused && !own && !self.ledger.is_used(&self.board, slot) {
+            return Answer::Go;
         }
+        answer
     }
 
     fn hold_to(
