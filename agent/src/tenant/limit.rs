@@ -294,6 +294,6 @@ pub(crate) mod tests {
         );
         assert_eq!(ids(&limits, "a"), Vec::<String>::new());
         let told: Vec<_> = limits.not_in_force().map(|rule| &rule.id).collect();
-        assert_eq!(told, ["off", "watching", "shared"]);
+        assert_eq!(told, ["watching", "off", "shared"]);
     }
 }

@@ -266,7 +266,7 @@ async fn a_name_is_resolved_to_its_slot() {
         });
         slots.push(slot.await);
     }
-    assert_eq!(slots, [(1, 0), (2, 0), (1, 0), (0, 1)]);
+    assert_eq!(slots, [(2, 0), (3, 0), (2, 0), (0, 1)]);
 }
 
 #[tokio::test]
