@@ -126,16 +126,32 @@ fn check_hysteresis(hysteresis: &Hysteresis, section: &mut Section<'_, '_>) {
 }
 
 settings! {
+    /// Too many live threads of a group lower its requests in flight for a while.
+    pub struct Threads {
+        /// Live threads over which the limit is lowered. Not set: never.
+        watermark: Option<u32> = None, Maybe(Whole { min: 1, max: 4_194_304 }, "500");
+        /// Share of the requests then in flight that is left; at least one for each CPU.
+        leave_ratio: f64 = 0.5, Number::RATIO;
+        /// How long. It ends by itself, and comes again only after the threads were fewer.
+        hold: Duration = Duration::from_secs(30), Span::ms(1_000, 3_600_000);
+    }
+}
+
+settings! {
     /// A scope with its own settings.
     pub struct Scope {
         /// Name in status, metrics and refusals.
         name: String = String::new(), Required(Name, "\"orders\"");
         /// Its cgroup: a path below the cpu controller's mount. Each match of a glob is a scope.
         cgroup: String = String::new(), Required(CgroupPath, "\"/system.slice/orders.service\"");
+        /// CPUs that it may use, whatever its quota and its CPU set say. Not set: as measured.
+        cpus: Option<f64> = None, Maybe(Number { min: 0.01, max: 4_096.0 }, "1.5");
         /// Its CPU marks; options as in `[cpu]`.
         cpu: Cpu = Cpu::default(), Group::<Cpu>::OF;
         /// How slowly its state changes; options as in `[hysteresis]`.
         hysteresis: Hysteresis = Hysteresis::default(), Group::<Hysteresis>::OF;
+        /// Its threads; options as in `[threads]`.
+        threads: Threads = Threads::default(), Group::<Threads>::OF;
         /// Its law; options as in `[law]`.
         law: Law = Law::default(), Group::<Law>::OF;
     }
@@ -143,19 +159,22 @@ settings! {
 
 impl Scope {
     /// A scope that has the settings of all scopes.
-    pub fn over(cpu: Cpu, hysteresis: Hysteresis, law: Law) -> Self {
+    pub fn over(cpu: Cpu, hysteresis: Hysteresis, threads: Threads, law: Law) -> Self {
         Self {
             name: String::new(),
             cgroup: String::new(),
+            cpus: None,
             cpu,
             hysteresis,
+            threads,
             law,
         }
     }
 
-    /// Its settings as the law takes them. Load is a matter of the host.
+    /// Its settings as the law takes them. Load is a matter of the host, threads of groups.
     pub fn law_settings(&self) -> tidegate_limits::law::Settings {
-        settings_of(&self.law, &self.cpu, None, &self.hysteresis)
+        let threads = Some(&self.threads);
+        settings_of(&self.law, &self.cpu, &self.hysteresis, None, threads)
     }
 }
 

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use door::{Http, Pages, Socket};
-pub use guard::{Action, AgentLoss, Cpu, Hysteresis, Load, Rules, Scope, Tenant};
+pub use guard::{Action, AgentLoss, Cpu, Hysteresis, Load, Rules, Scope, Tenant, Threads};
 pub use law::{Law, LawKind};
 
 use self::schema::fault::{Fault, Sink};
@@ -46,13 +46,17 @@ settings! {
         cpu: Cpu = Cpu::default(), Group::<Cpu>::OF;
         /// Load marks of the host.
         load: Load = Load::default(), Group::<Load>::OF;
+        /// Too many live threads of a group.
+        threads: Threads = Threads::default(), Group::<Threads>::OF;
         /// How slowly a state changes.
         hysteresis: Hysteresis = Hysteresis::default(), Group::<Hysteresis>::OF;
         /// The adaptive law.
         law: Law = Law::default(), Group::<Law>::OF;
         /// A scope with its own settings. What it does not set is as above.
         scopes as "scope": Vec<Scope> = Vec::new(),
-            Groups { template: Scope::over(cpu.clone(), hysteresis.clone(), law.clone()) };
+            Groups {
+                template: Scope::over(cpu.clone(), hysteresis.clone(), threads.clone(), law.clone()),
+            };
         /// Services that share a ledger of their own and do not see the others.
         tenants as "tenant": Vec<Tenant> = Vec::new(), Groups { template: Tenant::default() };
     }
@@ -115,12 +119,14 @@ impl Config {
 
     /// Settings of the host's scope as the law takes them.
     pub fn host_settings(&self) -> tidegate_limits::law::Settings {
-        law::settings_of(&self.law, &self.cpu, Some(&self.load), &self.hysteresis)
+        let load = Some(&self.load);
+        law::settings_of(&self.law, &self.cpu, &self.hysteresis, load, None)
     }
 
     /// Settings of the scopes without a table of their own.
     pub fn scope_settings(&self) -> tidegate_limits::law::Settings {
-        law::settings_of(&self.law, &self.cpu, None, &self.hysteresis)
+        let threads = Some(&self.threads);
+        law::settings_of(&self.law, &self.cpu, &self.hysteresis, None, threads)
     }
 
     /// The rule directory of a tenant.

@@ -91,6 +91,9 @@ impl Driver {
     /// One tick at `now_ns` (monotonic), which began `late` after it was due.
     pub fn tick(&mut self, now_ns: u64, late: Duration) {
         self.take_requests();
+        self.lateness.push(late);
+        let late_p99 = self.lateness.p99();
+        self.sampler.tell_late(late_p99);
         self.sampler.sample(now_ns);
         self.adopt_groups();
         let length_ns = self
@@ -107,8 +110,7 @@ impl Driver {
             page.writer.beat(now_ns);
         }
         self.ticks = self.ticks.saturating_add(1);
-        self.lateness.push(late);
-        self.fill_snapshot(now_ns, late);
+        self.fill_snapshot(now_ns, late, late_p99);
     }
 
     fn take_requests(&mut self) {
@@ -188,14 +190,19 @@ impl Driver {
         if !room || place > GROUPS_MAX {
             return None;
         }
-        let (name, settings) = self.plan.of_group(&path, pattern);
+        let terms = self.plan.of_group(&path, pattern);
         let index = u32::try_from(place).ok()?;
         // Before anybody hears of the place: a process must not find words of an earlier scope.
         for page in &mut self.pages {
             page.writer.publish_scope(index, &OPEN_SCOPE);
         }
-        let group = Some(Place { key, path, pattern });
-        let scope = Some(Scope::new(name, group, settings));
+        let group = Some(Place {
+            key,
+            path,
+            pattern,
+            cpus: terms.cpus,
+        });
+        let scope = Some(Scope::new(terms.name, group, terms.settings));
         match self.scopes.get_mut(place) {
             Some(free) => *free = scope,
             None => self.scopes.push(scope),
@@ -210,19 +217,19 @@ impl Driver {
         let (Some(scope), Ok(index)) = (slot.as_mut(), u32::try_from(place)) else {
             return;
         };
-        let group = scope
-            .group
-            .as_ref()
-            .map(|place| self.sampler.group(place.key));
+        let sampler = &self.sampler;
+        let group = scope.group.as_ref();
+        let group = group.map(|place| sampler.group(place.key));
         let report = if let Some(None) = group {
             *slot = None;
             self.mail.freed.count();
             OPEN_SCOPE
         } else {
+            let group = group.flatten();
             let tick = Tick {
                 length_ns,
-                host: self.sampler.host(),
-                group: group.flatten(),
+                host: sampler.host(),
+                group: group.map(|group| (group.readings(), group.limiter())),
                 counts: self.counts.of(place),
             };
             scope.step(&tick, now_ns, &mut self.mail)
@@ -249,8 +256,7 @@ impl Driver {
         }
     }
 
-    fn fill_snapshot(&mut self, now_ns: u64, late: Duration) {
-        let late_p99 = self.lateness.p99();
+    fn fill_snapshot(&mut self, now_ns: u64, late: Duration, late_p99: Duration) {
         self.snapshot.fill(|snapshot| {
             snapshot.ticks = self.ticks;
             snapshot.now_ns = now_ns;
@@ -261,11 +267,9 @@ impl Driver {
             snapshot.events_lost = self.mail.lost;
             snapshot.scopes.clear();
             for (index, scope) in (0..).zip(&self.scopes) {
-                let Some(scope) = scope else { continue };
-                let group = scope.group.as_ref();
-                let group = group.and_then(|place| self.sampler.group(place.key));
-                let readings = group.map_or(self.sampler.host(), |group| group.readings());
-                snapshot.scopes.push(scope.snapshot(index, readings));
+                let scope = scope.as_ref();
+                let scope = scope.map(|scope| scope.snapshot(index));
+                snapshot.scopes.extend(scope);
             }
         });
     }

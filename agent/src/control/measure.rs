@@ -5,15 +5,15 @@ use tidegate_limits::law::Sample;
 use tidegate_limits::number::whole_u32;
 use tidegate_segment::ledger::ScopeCounts;
 
-use crate::signal::{Group, Limiter, Readings};
+use crate::signal::{Limiter, Readings};
 
 /// A tick of one scope.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tick<'a> {
     pub length_ns: u64,
     pub host: &'a Readings,
-    /// The scope's group; `None` is the host itself.
-    pub group: Option<&'a Group>,
+    /// Readings of the scope's group and what limits its CPUs; `None` is the host itself.
+    pub group: Option<(&'a Readings, Limiter<'a>)>,
     /// What it counted in the tick over all tenants, and what it has in flight.
     pub counts: ScopeCounts,
 }
@@ -22,7 +22,7 @@ impl Tick<'_> {
     /// What the law takes of it.
     pub(super) fn sample(&self) -> Sample {
         let measured = match self.group {
-            Some(group) => group_sample(group, self.host),
+            Some((readings, limiter)) => group_sample(readings, limiter, self.host),
             None => host_sample(self.host),
         };
         Sample {
@@ -37,18 +37,64 @@ impl Tick<'_> {
     }
 }
 
+/// Where the number of tasks that wait for a CPU comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaiterRung {
+    /// Time that tasks waited, as the kernel sums it.
+    Waited,
+    /// Tasks that can run, beyond the CPUs.
+    Runnable,
+    /// Nothing tells it.
+    None,
+}
+
+impl WaiterRung {
+    /// The best that these readings allow.
+    pub fn of(readings: &Readings) -> Self {
+        let has = |id| readings.value(id).is_some();
+        if has(SignalId::RunqueueWait) {
+            Self::Waited
+        } else if has(SignalId::Runnable) && has(SignalId::EffectiveCpus) {
+            Self::Runnable
+        } else {
+            Self::None
+        }
+    }
+
+    /// The word used in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Waited => "schedstat",
+            Self::Runnable => "runnable",
+            Self::None => "none",
+        }
+    }
+
+    /// Waiting tasks by this rung; `runnable` are those that can run or run.
+    fn waiters(self, readings: &Readings, runnable: Option<f64>) -> Option<f64> {
+        match self {
+            Self::Waited => readings.value(SignalId::RunqueueWait),
+            Self::Runnable => {
+                let beyond = runnable? - readings.value(SignalId::EffectiveCpus)?;
+                Some(beyond.max(0.0))
+            }
+            Self::None => None,
+        }
+    }
+}
+
 fn host_sample(host: &Readings) -> Sample {
     let cpus = host.value(SignalId::EffectiveCpus);
     let over_cpus = |id| Some(host.value(id)? / cpus?);
     // One of the tasks that run is the reader itself.
-    let runnable = host.value(SignalId::Runnable).map(|tasks| tasks - 1.0);
-    // Tasks of a throttled group wait too, but are not runnable: they are no queue of the host.
-    let waited = host.value(SignalId::RunqueueWait);
-    let waited = waited.map(|waiters| waiters.min(runnable.unwrap_or(waiters).max(0.0)));
+    let runnable = host.value(SignalId::Runnable);
+    let runnable = runnable.map(|tasks| (tasks - 1.0).max(0.0));
+    let waiters = WaiterRung::of(host).waiters(host, runnable);
     Sample {
         cpus,
         busy: host.value(SignalId::Cpu),
-        waiters: waited.or_else(|| over(runnable, cpus)),
+        // Tasks of a throttled group wait too, but cannot run: they are no queue of the host.
+        waiters: waiters.map(|waiters| waiters.min(runnable.unwrap_or(waiters))),
         psi_cpu: host.value(SignalId::PsiCpu),
         steal: host.value(SignalId::Steal),
         load_per_cpu: over_cpus(SignalId::Load1),
@@ -56,11 +102,10 @@ fn host_sample(host: &Readings) -> Sample {
     }
 }
 
-fn group_sample(group: &Group, host: &Readings) -> Sample {
-    let readings = group.readings();
+fn group_sample(readings: &Readings, limiter: Limiter<'_>, host: &Readings) -> Sample {
     let own = readings.value(SignalId::Cpu).map(|share| share.min(1.0));
     Sample {
-        busy: group_busy(own, group.limiter(), host),
+        busy: group_busy(own, limiter, host),
         own,
         steal: host.value(SignalId::Steal),
         ..group_measured(readings)
@@ -69,24 +114,19 @@ fn group_sample(group: &Group, host: &Readings) -> Sample {
 
 /// What a group's readings alone tell.
 fn group_measured(readings: &Readings) -> Sample {
-    let cpus = readings.value(SignalId::EffectiveCpus);
-    let waited = readings.value(SignalId::RunqueueWait);
+    let runnable = readings.value(SignalId::Runnable);
     let collected = readings.value(SignalId::GcShare);
     Sample {
-        cpus,
-        waiters: waited.or_else(|| over(readings.value(SignalId::Runnable), cpus)),
+        cpus: readings.value(SignalId::EffectiveCpus),
+        waiters: WaiterRung::of(readings).waiters(readings, runnable),
         throttle: readings.value(SignalId::Throttle),
         throttled_time: readings.value(SignalId::ThrottledTime),
         psi_cpu: readings.value(SignalId::PsiCpu),
         gc_share: collected.or_else(|| readings.value(SignalId::GcCpu)),
         full_gc: readings.value(SignalId::FullGc).map(whole_u32),
+        threads: readings.value(SignalId::Threads).map(whole_u32),
         ..Sample::default()
     }
-}
-
-/// The rung below measured waiting: runnable tasks beyond the CPUs.
-fn over(runnable: Option<f64>, cpus: Option<f64>) -> Option<f64> {
-    Some((runnable? - cpus?).max(0.0))
 }
 
 /// Busy share of the CPUs that a group may use. A group without CPUs of its own is short of CPU as
@@ -165,12 +205,14 @@ mod tests {
     }
 
     #[test]
-    fn a_group_brings_its_collections() {
+    fn a_group_brings_its_collections_and_threads() {
         let sample = group_measured(&readings(&[
             (SignalId::FullGc, 3.0),
             (SignalId::GcCpu, 0.4),
+            (SignalId::Threads, 151.0),
         ]));
         assert_eq!((sample.full_gc, sample.gc_share), (Some(3), Some(0.4)));
+        assert_eq!(sample.threads, Some(151));
         let sample = group_measured(&readings(&[
             (SignalId::GcShare, 0.2),
             (SignalId::GcCpu, 0.4),

@@ -26,7 +26,18 @@ pub struct Declared {
     pub name: Arc<str>,
     /// Path below the mount of the cpu controller; `*` and `?` match within a name.
     pub cgroup: Arc<str>,
+    /// CPUs of each group that matches; `None` = as measured.
+    pub cpus: Option<f64>,
     /// Settings of each group that matches.
+    pub settings: Arc<Settings>,
+}
+
+/// What a group is called and how it is judged.
+#[derive(Debug)]
+pub(super) struct Terms {
+    pub name: Arc<str>,
+    /// CPUs that are declared for it; `None` = as measured.
+    pub cpus: Option<f64>,
     pub settings: Arc<Settings>,
 }
 
@@ -36,6 +47,7 @@ impl Plan {
         let declared = config.scopes.iter().map(|scope| Declared {
             name: scope.name.as_str().into(),
             cgroup: scope.cgroup.as_str().into(),
+            cpus: scope.cpus,
             settings: Arc::new(scope.law_settings()),
         });
         Self {
@@ -88,12 +100,8 @@ impl Planned {
         Arc::clone(&self.plan.host)
     }
 
-    /// Name and settings of a group that fits this pattern.
-    pub(super) fn of_group(
-        &self,
-        path: &Path,
-        pattern: Option<PatternKey>,
-    ) -> (Arc<str>, Arc<Settings>) {
+    /// The terms of a group that fits this pattern.
+    pub(super) fn of_group(&self, path: &Path, pattern: Option<PatternKey>) -> Terms {
         let text = self
             .known
             .iter()
@@ -101,8 +109,16 @@ impl Planned {
             .map(|(text, _key)| text);
         let declared = &self.plan.declared;
         match declared.iter().find(|one| Some(&one.cgroup) == text) {
-            Some(declared) => (declared.name_for(path), Arc::clone(&declared.settings)),
-            None => (path.to_string_lossy().into(), Arc::clone(&self.plan.others)),
+            Some(declared) => Terms {
+                name: declared.name_for(path),
+                cpus: declared.cpus,
+                settings: Arc::clone(&declared.settings),
+            },
+            None => Terms {
+                name: path.to_string_lossy().into(),
+                cpus: None,
+                settings: Arc::clone(&self.plan.others),
+            },
         }
     }
 }
@@ -110,7 +126,7 @@ impl Planned {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Cpu, Hysteresis, Law, Scope};
+    use crate::config::{Cpu, Hysteresis, Law, Scope, Threads};
 
     #[test]
     fn the_default_configuration_is_the_default_law_and_groups_have_no_load() {
@@ -125,21 +141,28 @@ mod tests {
     #[test]
     fn a_declared_pattern_names_its_groups_and_the_rest_have_their_path() {
         let mut config = Config::default();
-        let mut scope = Scope::over(Cpu::default(), Hysteresis::default(), Law::default());
+        let mut scope = Scope::over(
+            Cpu::default(),
+            Hysteresis::default(),
+            Threads::default(),
+            Law::default(),
+        );
         scope.name = "shop".to_owned();
         scope.cgroup = "/shop-*".to_owned();
         scope.cpu.enter = 0.5;
+        scope.cpus = Some(1.5);
         config.scopes = vec![scope];
         let mut planned = Planned::default();
         let key = PatternKey(3);
         planned.set(Plan::of(&config), |_pattern| key);
-        let (name, settings) = planned.of_group("/shop-a".as_ref(), Some(key));
-        assert_eq!(&*name, "shop/shop-a");
-        assert_eq!(settings.marks.cpu.map(|marks| marks.enter), Some(0.5));
-        assert_eq!(&*planned.of_group("/other".as_ref(), None).0, "/other");
+        let shop = planned.of_group("/shop-a".as_ref(), Some(key));
+        assert_eq!((&*shop.name, shop.cpus), ("shop/shop-a", Some(1.5)));
+        assert_eq!(shop.settings.marks.cpu.map(|marks| marks.enter), Some(0.5));
+        let other = planned.of_group("/other".as_ref(), None);
+        assert_eq!((&*other.name, other.cpus), ("/other", None));
         planned.set(Plan::default(), |_pattern| key);
         assert_eq!(
-            &*planned.of_group("/shop-a".as_ref(), Some(key)).0,
+            &*planned.of_group("/shop-a".as_ref(), Some(key)).name,
             "/shop-a"
         );
     }

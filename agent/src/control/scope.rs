@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tidegate_limits::law::{Law, Settings};
+use tidegate_limits::law::{Law, Sample, Settings};
 use tidegate_segment::board::ScopeReport;
 use tidegate_segment::ledger::ScopeCounts;
 
+use super::declared_cpus;
 use super::measure::Tick;
 use super::plan::Planned;
 use super::request::{Event, Mailbox};
@@ -20,6 +21,8 @@ pub(super) struct Place {
     pub path: Arc<Path>,
     /// The pattern it was found to fit when its settings were chosen.
     pub pattern: Option<PatternKey>,
+    /// CPUs that the operator declares for it.
+    pub cpus: Option<f64>,
 }
 
 /// A scope.
@@ -29,6 +32,8 @@ pub(super) struct Scope {
     /// Its group; `None` is the host.
     pub group: Option<Place>,
     pub settings: Arc<Settings>,
+    /// What the last tick measured, with the CPUs that are declared.
+    readings: Box<Readings>,
     law: Box<Law>,
     /// Since it became a scope.
     counts: ScopeCounts,
@@ -43,6 +48,7 @@ impl Scope {
             name,
             group,
             settings,
+            readings: Box::default(),
             law: Box::default(),
             counts: ScopeCounts::default(),
             since_ns: 0,
@@ -52,9 +58,11 @@ impl Scope {
 
     /// Takes name and settings from the plan.
     pub(super) fn follow(&mut self, plan: &Planned) {
-        match &self.group {
+        match &mut self.group {
             Some(place) => {
-                (self.name, self.settings) = plan.of_group(&place.path, place.pattern);
+                let terms = plan.of_group(&place.path, place.pattern);
+                place.cpus = terms.cpus;
+                (self.name, self.settings) = (terms.name, terms.settings);
             }
             None => self.settings = plan.host(),
         }
@@ -73,7 +81,8 @@ impl Scope {
     /// Steps the law and tells what changed; returns what is to be published.
     pub(super) fn step(&mut self, tick: &Tick<'_>, now_ns: u64, mail: &mut Mailbox) -> ScopeReport {
         let before = *self.law.published();
-        let after = self.law.step(&tick.sample(), &self.settings);
+        let sample = self.sample(tick);
+        let after = self.law.step(&sample, &self.settings);
         self.counts.keep(&tick.counts);
         self.counts.inflight = tick.counts.inflight;
         if after.state != before.state {
@@ -101,13 +110,28 @@ impl Scope {
         }
     }
 
+    /// Keeps what was measured and turns it into a sample of the law.
+    fn sample(&mut self, tick: &Tick<'_>) -> Sample {
+        let measured = tick
+            .group
+            .map_or(tick.host, |(measured, _limiter)| measured);
+        (*self.readings).clone_from(measured);
+        if let Some(cpus) = self.group.as_ref().and_then(|place| place.cpus) {
+            declared_cpus::put(&mut self.readings, cpus);
+        }
+        let group = tick
+            .group
+            .map(|(_measured, limiter)| (&*self.readings, limiter));
+        Tick { group, ..*tick }.sample()
+    }
+
     /// The scope as its readers see it.
-    pub(super) fn snapshot(&self, index: u32, readings: &Readings) -> ScopeSnapshot {
+    pub(super) fn snapshot(&self, index: u32) -> ScopeSnapshot {
         ScopeSnapshot {
             index,
             name: Arc::clone(&self.name),
             cgroup: self.group.as_ref().map(|place| Arc::clone(&place.path)),
-            readings: readings.clone(),
+            readings: (*self.readings).clone(),
             published: *self.law.published(),
             since_ns: self.since_ns,
             changes: self.changes,

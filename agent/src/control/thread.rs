@@ -40,6 +40,14 @@ impl Scheduling {
         }
     }
 
+    /// What would give the sampler thread a better place.
+    pub const fn better(self) -> Option<&'static str> {
+        match self {
+            Self::RealTime => None,
+            Self::Nice | Self::Ordinary => Some("run the agent with CAP_SYS_NICE, for SCHED_RR"),
+        }
+    }
+
     /// Asks for the best that is permitted to the calling thread.
     fn best() -> Self {
         if sched::real_time().is_ok() {

@@ -50,6 +50,7 @@ mod pattern;
 mod pressure;
 mod processes;
 mod reading;
+mod remedy;
 mod roots;
 mod sampler;
 mod truth;

@@ -1,6 +1,7 @@
 //! What the tick calls: one sample of the host and of every watched group.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::groups::{Group, GroupKey, Groups, PatternKey};
 use super::host::HostSignals;
@@ -116,6 +117,12 @@ impl Sampler {
         self.scan.begin_tick(now_ns);
         self.groups
             .look_at_threads(&mut self.scan, &mut self.buffer);
+    }
+
+    /// Takes down what 99 of 100 of the last ticks were not later than: the one signal that the
+    /// sampler's thread knows itself.
+    pub fn tell_late(&mut self, late_p99: Duration) {
+        self.host.tell_late(late_p99);
     }
 
     fn search_groups(&mut self) {

@@ -17,6 +17,7 @@
 //! | context switches | `/proc/PID/task/TID/schedstat` | likewise | `/proc/stat` ctxt |
 //! | collectors' share | names and CPU time of `/proc/PID/task/TID` | likewise | – |
 //! | JVM: collections, heap | `hsperfdata` in the JVM's own `/tmp` | likewise | – |
+//! | lateness of the ticks | – | – | the sampler's thread itself |
 //!
 //! Traps that the table stands for:
 //! * v1 tells ns where v2 tells µs, and `cpu.stat` of v1 holds no use at all.

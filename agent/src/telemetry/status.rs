@@ -49,6 +49,8 @@ pub struct Scope {
     cgroup: Option<String>,
     state: &'static str,
     cause: &'static str,
+    /// What says that the CPU is short now.
+    evidence: Vec<&'static str>,
     signals: BTreeMap<&'static str, Signal>,
     limits: Limits,
 }
@@ -66,6 +68,8 @@ struct Limits {
     /// The limit that holds now: tight in overload, wide otherwise; null is no limit.
     inflight: Option<u32>,
     allowed_qps: Option<f64>,
+    /// CPU mark that holds now: lower while garbage collection is in trouble; null is no mark.
+    cpu_mark: Option<f64>,
 }
 
 /// A resource.
@@ -214,12 +218,14 @@ impl Scope {
             cgroup: scope.cgroup.as_ref().map(|path| path.display().to_string()),
             state: scope.published.state.name(),
             cause: scope.published.cause.name(),
+            evidence: scope.published.evidence.names().collect(),
             signals: readings
                 .map(|(id, reading)| (id.name(), Signal::of(id.unit().name(), reading)))
                 .collect(),
             limits: Limits {
                 inflight: inflight_limit(scope),
                 allowed_qps: scope.published.allowed_qps,
+                cpu_mark: scope.published.cpu_mark,
             },
         }
     }

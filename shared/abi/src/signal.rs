@@ -63,6 +63,8 @@ wire_enum! {
         FullGc = 25, "full_gc";
         /// Share of the largest heap in use; of several JVMs the fullest.
         HeapUsed = 26, "heap_used";
+        /// How late the agent's own ticks were: what 99 of 100 in the last minute did not exceed.
+        TickLate = 27, "tick_late";
     }
 }
 
@@ -124,6 +126,7 @@ impl SignalId {
             | Self::RunqueueWait
             | Self::Threads
             | Self::FullGc => Unit::Count,
+            Self::TickLate => Unit::Seconds,
             Self::ContextSwitches => Unit::PerSecond,
         }
     }

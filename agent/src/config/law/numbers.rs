@@ -7,14 +7,16 @@ use tidegate_limits::law::settings as numbers;
 use tidegate_limits::threshold;
 
 use super::{Entry, Estimate, Evidence, Law, Tight};
-use crate::config::guard::{Action, Cpu, Hysteresis, Load};
+use crate::config::guard::{Action, Cpu, Hysteresis, Load, Threads};
 
-/// The settings of a scope as its law takes them. Load counts for the host alone.
+/// The settings of a scope as its law takes them. Load counts for the host alone, threads
+/// for groups alone.
 pub fn settings_of(
     law: &Law,
     cpu: &Cpu,
-    load: Option<&Load>,
     hysteresis: &Hysteresis,
+    load: Option<&Load>,
+    threads: Option<&Threads>,
 ) -> numbers::Settings {
     numbers::Settings {
         entry: law.entry.numbers(),
@@ -43,6 +45,7 @@ pub fn settings_of(
             rest_ns: nanoseconds(law.effect.rest),
         },
         marks: marks(cpu, load, hysteresis),
+        threads: threads.and_then(Threads::numbers),
     }
 }
 
@@ -66,6 +69,16 @@ fn marks(cpu: &Cpu, load: Option<&Load>, hysteresis: &Hysteresis) -> numbers::Ma
             Action::Shape => numbers::Action::Shape,
             Action::Reject => numbers::Action::Reject,
         },
+    }
+}
+
+impl Threads {
+    fn numbers(&self) -> Option<numbers::Threads> {
+        Some(numbers::Threads {
+            watermark: self.watermark?,
+            leave_share: self.leave_ratio,
+            hold_ns: nanoseconds(self.hold),
+        })
     }
 }
 

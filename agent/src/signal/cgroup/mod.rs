@@ -193,7 +193,7 @@ fn put_usage(usage: Usage, cpus: Result<f64, Missing>, out: &mut Readings) {
     out.set(SignalId::CpuSystem, share(usage.system));
 }
 
-/// Signals that the kernel tells of the host alone.
+/// Signals of the host alone.
 fn host_only(out: &mut Readings) {
     let of = |source| {
         Err(Missing {
@@ -205,6 +205,7 @@ fn host_only(out: &mut Readings) {
         out.set(id, of("/proc/loadavg"));
     }
     out.set(SignalId::Steal, of("/proc/stat"));
+    out.set(SignalId::TickLate, of("sampler"));
 }
 
 fn group_missing(missing: Missing, out: &mut Readings) {

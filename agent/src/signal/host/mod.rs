@@ -5,6 +5,8 @@ mod shares;
 #[cfg(test)]
 mod tests;
 
+use std::time::Duration;
+
 use tidegate_abi::signal::SignalId;
 
 use self::shares::Shares;
@@ -37,6 +39,8 @@ pub(crate) struct HostSignals {
     switches: Meter,
     waits: Meter,
     online: CpuSet,
+    /// How late the ticks were, s.
+    late_s: Result<f64, Fault>,
 }
 
 impl HostSignals {
@@ -56,7 +60,13 @@ impl HostSignals {
             switches: Meter::default(),
             waits: Meter::default(),
             online: CpuSet::EMPTY,
+            late_s: Err(Fault::FirstSample),
         }
+    }
+
+    /// Takes down how late the ticks were.
+    pub(crate) fn tell_late(&mut self, late_p99: Duration) {
+        self.late_s = Ok(late_p99.as_secs_f64());
     }
 
     /// CPUs that were online at the last sample that could tell; empty if none could.
@@ -87,6 +97,7 @@ impl HostSignals {
             SignalId::PsiCpuFull,
             Err(Fault::Undefined).named(PRESSURE_CPU),
         );
+        out.set(SignalId::TickLate, self.late_s.named("sampler"));
         group_only(out);
     }
 

@@ -26,6 +26,20 @@ impl Evidence {
         self.0 & bit.0 != 0
     }
 
+    /// The words of the bits that are set.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        let words = [
+            (Self::BUSY, "cpu"),
+            (Self::RUN_QUEUE, "run_queue"),
+            (Self::THROTTLED, "quota"),
+            (Self::PRESSURE, "pressure"),
+        ];
+        words
+            .into_iter()
+            .filter(move |(bit, _word)| self.has(*bit))
+            .map(|(_bit, word)| word)
+    }
+
     /// Whether the CPU is short (P).
     pub fn short(self) -> bool {
         self != Self::NONE

@@ -42,12 +42,8 @@ impl Marks {
 
     /// Takes the sample of a tick. Trouble with garbage collection lowers the CPU marks.
     pub(super) fn step(&mut self, sample: &Sample, settings: &Settings) -> Overlay {
-        let shift = if gc_trouble(sample, &settings.evidence) {
-            settings.evidence.gc_shift
-        } else {
-            0.0
-        };
-        let cpu_marks = settings.marks.cpu.map(|marks| marks.lowered(shift));
+        let collecting = gc_trouble(sample, &settings.evidence);
+        let cpu_marks = cpu_marks(sample, settings);
         let tick_ns = sample.tick_ns;
         let cpu = step(&mut self.cpu, sample.busy, tick_ns, cpu_marks);
         let load = step(
@@ -56,7 +52,9 @@ impl Marks {
             tick_ns,
             settings.marks.load,
         );
-        let cause = if cpu {
+        let cause = if cpu && collecting {
+            Some(Cause::Gc)
+        } else if cpu {
             Some(Cause::Cpu)
         } else if load {
             Some(Cause::Load)
@@ -67,6 +65,16 @@ impl Marks {
             active: cause.map(|cause| (settings.marks.action, cause)),
         }
     }
+}
+
+/// The CPU marks of a tick, lower while there is trouble with garbage collection.
+pub(super) fn cpu_marks(sample: &Sample, settings: &Settings) -> Option<threshold::Settings> {
+    let shift = if gc_trouble(sample, &settings.evidence) {
+        settings.evidence.gc_shift
+    } else {
+        0.0
+    };
+    settings.marks.cpu.map(|marks| marks.lowered(shift))
 }
 
 /// Steps a threshold; one that is not set is forgotten.

@@ -17,7 +17,9 @@
 //!                         20 when overload came back within 30 s)
 //!
 //!  beside it: a plain threshold of the operator that is active makes the state
-//!  overload with the entry limit (`shape`) or reject (`reject`), see `marks`
+//!  overload with the entry limit (`shape`) or reject (`reject`), see `marks`;
+//!  too many live threads make it overload with a lower limit for a while,
+//!  see `thread_limit`
 //! ```
 //!
 //! The first step into overload is made by the decisions themselves, from the words of the board:
@@ -38,6 +40,7 @@ mod sample;
 pub mod settings;
 mod slack;
 mod step;
+mod thread_limit;
 
 use tidegate_abi::decision::{Cause, ScopeState};
 
@@ -56,6 +59,7 @@ use marks::Marks;
 use number::ceil_u32;
 use slack::Slack;
 use step::Step;
+use thread_limit::ThreadLimit;
 
 /// Past this many times the entry limit a scope is in overload, whatever its CPU says. Decisions and
 /// the law use the same.
@@ -74,6 +78,7 @@ pub struct Law {
     slack: Slack,
     effect: EffectCheck,
     marks: Marks,
+    threads: ThreadLimit,
     run: HealthyRun,
     /// Why the scope is in overload; `None` while it is not.
     overload: Option<Cause>,
@@ -93,6 +98,7 @@ impl Default for Law {
             slack: Slack::default(),
             effect: EffectCheck::default(),
             marks: Marks::default(),
+            threads: ThreadLimit::default(),
             run: HealthyRun::default(),
             overload: None,
             demand: Demand::default(),
@@ -229,14 +235,7 @@ impl Law {
         let settings = tick.settings;
         let limits = self.limits(tick);
         let held = tick.sample.held();
-        let overlay = self.marks.step(&tick.sample, settings);
-        if self.overload.is_some() && settings.marks.action == Action::Shape {
-            self.marks.stand_back();
-        }
-        let (state, cause) = overlay.over(self.own_state());
-        // An active threshold without a queue, or shedding without effect: only the entry limit.
-        let wide = ineffective || (self.overload.is_none() && state != self.own_state().0);
-        let in_force = if wide { limits.entry } else { limits.tight };
+        let (state, cause, in_force) = self.in_force(tick, &limits, ineffective);
         let short = self.is_short(settings) && !self.is_quiet(settings);
         let watch = if !short && (self.estimate.is_cold() || self.is_quiet(settings)) {
             Watch::Rest
@@ -255,11 +254,40 @@ impl Law {
             allowed_qps: self.allowed_qps(in_force, held, settings),
             held: ceil_u32(held),
             ineffective,
+            cpu_mark: marks::cpu_marks(&tick.sample, settings).map(|marks| marks.enter),
             evidence: tick.evidence,
             demand: self.demand.share(),
             capacity_qps: self.estimate.capacity(),
             base_rt_s: self.estimate.base_rt_s(),
             healthy_needed: self.run.needed(),
+        }
+    }
+
+    /// State, cause and limit when the operator's marks have had their say.
+    fn in_force(
+        &mut self,
+        tick: &Step<'_>,
+        limits: &Limits,
+        ineffective: bool,
+    ) -> (ScopeState, Cause, f64) {
+        let settings = tick.settings;
+        let own = self.own_state();
+        let overlay = self.marks.step(&tick.sample, settings);
+        if self.overload.is_some() && settings.marks.action == Action::Shape {
+            self.marks.stand_back();
+        }
+        let (state, cause) = overlay.over(own);
+        // An active threshold without a queue, or shedding without effect: only the entry limit.
+        let wide = ineffective || (self.overload.is_none() && state != own.0);
+        let limit = if wide { limits.entry } else { limits.tight };
+        let threads = settings.threads.as_ref();
+        match self.threads.step(&tick.sample, self.cpus, threads) {
+            None => (state, cause, limit),
+            Some(fewer) => {
+                let (state, cause) = thread_limit::over((state, cause));
+                let floor = f64::from(settings.tight.floor.max(1));
+                (state, cause, fewer.max(floor).min(limit))
+            }
         }
     }
 

@@ -38,6 +38,9 @@ pub struct Published {
     pub held: u32,
     /// Whether shedding did not lower the pressure, so that only the entry limit is in force.
     pub ineffective: bool,
+    /// CPU mark of this tick, a share of the CPUs: lower while there is trouble with garbage
+    /// collection; `None` where the operator has none.
+    pub cpu_mark: Option<f64>,
     /// What spoke for a short CPU.
     pub evidence: Evidence,
     /// Mean demand, as a share of the capacity.
@@ -62,6 +65,7 @@ impl Published {
         allowed_qps: None,
         held: 0,
         ineffective: false,
+        cpu_mark: None,
         evidence: Evidence::NONE,
         demand: 0.0,
         capacity_qps: None,

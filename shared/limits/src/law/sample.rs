@@ -44,6 +44,8 @@ pub struct Sample {
     pub gc_share: Option<f64>,
     /// Full collections within the last 10 s.
     pub full_gc: Option<u32>,
+    /// Live threads of the scope.
+    pub threads: Option<u32>,
     /// Load average of the last minute for each effective CPU (host only).
     pub load_per_cpu: Option<f64>,
 }

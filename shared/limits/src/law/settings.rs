@@ -24,6 +24,8 @@ pub struct Settings {
     pub effect: Effect,
     /// Plain thresholds of the operator.
     pub marks: Marks,
+    /// What too many live threads do; `None` is nothing.
+    pub threads: Option<Threads>,
 }
 
 /// When overload begins: the wide limit `max(C·(RT0 + delay), least)`.
@@ -249,6 +251,28 @@ impl Default for Effect {
             period_ns: 5_000_000_000,
             little_percent: 50,
             rest_ns: 30_000_000_000,
+        }
+    }
+}
+
+/// Too many live threads lower the limit for a while.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Threads {
+    /// Live threads over which the limit is lowered.
+    pub watermark: u32,
+    /// Share of the requests then in flight that the limit leaves; never under one for each CPU.
+    pub leave_share: f64,
+    /// How long the limit holds before it expires by itself, ns.
+    pub hold_ns: u64,
+}
+
+impl Threads {
+    /// This watermark, and the default of the rest.
+    pub fn over(watermark: u32) -> Self {
+        Self {
+            watermark,
+            leave_share: 0.5,
+            hold_ns: 30_000_000_000,
         }
     }
 }

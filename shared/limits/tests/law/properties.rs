@@ -1,6 +1,7 @@
 //! What holds for any sequence of samples, however odd.
 
 use proptest::prelude::*;
+use tidegate_limits::law::settings::Threads;
 use tidegate_limits::law::{Law, Sample, Settings};
 
 fn odd_number() -> impl Strategy<Value = Option<f64>> {
@@ -20,14 +21,14 @@ prop_compose! {
     fn odd_sample()(
         (tick_ns, successes, rt_ns) in (odd_count(), odd_count(), any::<u64>()),
         (passed, one_shot, shed) in (odd_count(), odd_count(), odd_count()),
-        (inflight, accept_queue) in (0..2000_u32, any::<Option<u32>>()),
+        (inflight, accept_queue, threads) in (0..2000_u32, any::<Option<u32>>(), any::<Option<u32>>()),
         (cpus, busy, own, waiters) in (odd_number(), odd_number(), odd_number(), odd_number()),
         (throttle, steal, psi_cpu, load_per_cpu) in (odd_number(), odd_number(), odd_number(), odd_number()),
     ) -> Sample {
         Sample {
             tick_ns, cpus, inflight, accept_queue, successes, rt_ns, passed, one_shot, shed, busy, own,
             waiters, throttle, throttled_time: throttle, psi_cpu, steal, gc_share: steal, full_gc: None,
-            load_per_cpu,
+            threads, load_per_cpu,
         }
     }
 }
@@ -42,6 +43,7 @@ proptest! {
     ) {
         let mut settings = Settings::default();
         settings.tight.floor = floor;
+        settings.threads = Some(Threads::over(1000));
         let mut law = Law::default();
         for sample in &samples {
             let published = law.step(sample, &settings);

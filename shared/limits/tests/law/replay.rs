@@ -2,6 +2,7 @@
 
 use tidegate_abi::board::ScopeWord;
 use tidegate_abi::decision::{Cause, ScopeState};
+use tidegate_limits::law::settings::Threads;
 use tidegate_limits::law::{Action, Evidence, Law, Published, Sample, Settings, Watch};
 
 const TICK_NS: u64 = 100_000_000;
@@ -249,9 +250,22 @@ fn full_collections_lower_the_cpu_mark_and_name_the_cause() {
         ..half_load()
     };
     let mut law = warm();
+    assert_eq!(law.published().cpu_mark, Some(0.85));
+    let active = replay(&mut law, &collecting, 20);
     assert_eq!(
-        replay(&mut law, &collecting, 20).state,
-        ScopeState::Overload
+        (active.state, active.cause),
+        (ScopeState::Overload, Cause::Gc)
+    );
+    assert!((active.cpu_mark.unwrap() - 0.70).abs() < 1e-9);
+    let calm = Sample {
+        busy: Some(0.74),
+        full_gc: Some(2),
+        ..half_load()
+    };
+    let healed = replay(&mut law, &calm, 5);
+    assert_eq!(
+        (healed.state, healed.cpu_mark),
+        (ScopeState::Healthy, Some(0.85))
     );
     let mut law = warm();
     let piled = Sample {
@@ -259,6 +273,59 @@ fn full_collections_lower_the_cpu_mark_and_name_the_cause() {
         ..collecting
     };
     assert_eq!(replay(&mut law, &piled, 2).cause, Cause::Gc);
+}
+
+#[test]
+fn the_evidence_is_named() {
+    let full = replay(&mut warm(), &full_load(), 1);
+    let names: Vec<_> = full.evidence.names().collect();
+    assert_eq!(names, ["cpu", "run_queue"]);
+    assert_eq!(warm().published().evidence.names().count(), 0);
+}
+
+#[test]
+fn too_many_threads_halve_the_requests_in_flight_for_thirty_seconds() {
+    let settings = Settings {
+        threads: Some(Threads::over(150)),
+        ..Settings::default()
+    };
+    let crowded = Sample {
+        inflight: 16,
+        threads: Some(200),
+        ..half_load()
+    };
+    let mut law = warm();
+    let first = replay_with(&mut law, &crowded, 1, &settings);
+    assert_eq!(
+        (first.state, first.cause),
+        (ScopeState::Overload, Cause::Threads)
+    );
+    assert_eq!(first.word().tight, 8);
+    let last = replay_with(&mut law, &crowded, 299, &settings);
+    assert_eq!((last.cause, last.tight), (Cause::Threads, 8));
+    let expired = replay_with(&mut law, &crowded, 1, &settings);
+    assert_eq!(
+        (expired.state, expired.cause),
+        (ScopeState::Healthy, Cause::None)
+    );
+}
+
+#[test]
+fn too_many_threads_lower_the_limit_of_an_overload_and_keep_its_cause() {
+    let settings = Settings {
+        threads: Some(Threads::over(150)),
+        ..Settings::default()
+    };
+    let mut law = warm();
+    let before = replay_with(&mut law, &full_load(), 3, &settings);
+    let crowded = Sample {
+        inflight: 4,
+        threads: Some(200),
+        ..full_load()
+    };
+    let after = replay_with(&mut law, &crowded, 1, &settings);
+    assert_eq!((after.state, after.cause), (before.state, before.cause));
+    assert_eq!(after.tight, 2, "one for each CPU is left");
 }
 
 #[test]

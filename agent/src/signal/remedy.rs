@@ -1,0 +1,79 @@
+//! What would make a missing value available.
+
+use tidegate_abi::signal::SignalId;
+
+use super::reading::{Fault, Missing};
+
+impl Missing {
+    /// What to do to have this signal, in a few words.
+    pub fn remedy(self, id: SignalId) -> &'static str {
+        match self.fault {
+            Fault::NotSampled
+            | Fault::FirstSample
+            | Fault::NoTimePassed
+            | Fault::WentBack
+            | Fault::Implausible
+            | Fault::Frozen
+            | Fault::NotFinite => "nothing: it comes with a later sample",
+            Fault::TooFewPeriods | Fault::Idle => "nothing: it comes once the group has work to do",
+            Fault::Os(errno) => of_errno(errno, id),
+            Fault::Empty | Fault::TooLarge | Fault::NoField(_) | Fault::Malformed(_) => {
+                "a kernel, or a sandbox, that fills this file as Linux does"
+            }
+            Fault::NoQuota => {
+                "set a quota, such as CPUQuota= of the unit; without one nothing throttles"
+            }
+            Fault::NotMounted => "mount the controller where this process sees it",
+            Fault::OutOfSight => "run outside the container, or mount the host's cgroups into it",
+            Fault::NotSetApart => "enable the controller for the group (cgroup.subtree_control)",
+            Fault::Undefined => "nothing: the kernel does not tell it",
+            Fault::HostOnly => "look at the scope host",
+            Fault::GroupOnly => "look at the scope of a group",
+            Fault::NoCollector | Fault::NoJvm => "nothing: it comes with a JVM in the group",
+            Fault::NoPerfData => "start the JVM without -XX:-UsePerfData; other JVMs keep none",
+            Fault::TooMany => "watch fewer groups",
+        }
+    }
+}
+
+fn of_errno(errno: i32, id: SignalId) -> &'static str {
+    let pressure = matches!(
+        id,
+        SignalId::PsiCpu
+            | SignalId::PsiCpuFull
+            | SignalId::PsiMemory
+            | SignalId::PsiMemoryFull
+            | SignalId::PsiIo
+            | SignalId::PsiIoFull
+    );
+    match errno {
+        libc::EACCES | libc::EPERM => "run the agent as root, or let it read this file",
+        libc::EOPNOTSUPP if pressure => "boot the kernel with psi=1",
+        libc::ENOENT if pressure => "a kernel with CONFIG_PSI; for a group, cgroup v2 too",
+        libc::ENOENT if matches!(id, SignalId::RunqueueWait | SignalId::ContextSwitches) => {
+            "a kernel with CONFIG_SCHEDSTATS, or CONFIG_SCHED_INFO for groups"
+        }
+        libc::ENOENT => "a kernel that has this file",
+        libc::ESRCH | libc::ENODEV => "nothing: the group or its process has just gone",
+        _ => "see the reason; the kernel refused the file",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_switched_off_and_a_missing_psi_have_different_remedies() {
+        let remedy = |errno| {
+            let missing = Missing {
+                source: "/proc/pressure/cpu",
+                fault: Fault::Os(errno),
+            };
+            missing.remedy(SignalId::PsiCpu)
+        };
+        assert_eq!(remedy(libc::EOPNOTSUPP), "boot the kernel with psi=1");
+        assert!(remedy(libc::ENOENT).contains("CONFIG_PSI"));
+        assert!(remedy(libc::EACCES).contains("root"));
+    }
+}
