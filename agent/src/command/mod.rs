@@ -2,6 +2,7 @@
 
 mod bench;
 mod check;
+mod doctor;
 mod enter;
 mod output;
 mod place;
@@ -46,6 +47,8 @@ enum Command {
     Run(run::Options),
     /// Check a configuration and its rules; tells every fault at once
     Check(check::Options),
+    /// Tell what can be measured on this machine, and what would make the rest available
+    Doctor(doctor::Options),
     /// Show what the agent sees and decides now
     Status(status::Options),
     /// Ask the agent once, as a service would
@@ -63,6 +66,7 @@ pub fn main(allocations: Allocations) -> ExitCode {
     let done = match command.unwrap_or(Command::Run(run)) {
         Command::Run(options) => run::run(options),
         Command::Check(options) => check::run(&options),
+        Command::Doctor(options) => doctor::run(&options),
         Command::Status(options) => status::run(&options),
         Command::Enter(options) => enter::run(&options),
         Command::Bench(options) => bench::run(&options, allocations),

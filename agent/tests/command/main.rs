@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod agent;
+mod doctor;
 mod usage;
 
 use std::path::Path;

@@ -22,6 +22,7 @@ fn every_command_shows_examples() {
         &["--help"][..],
         &["run", "--help"],
         &["check", "--help"],
+        &["doctor", "--help"],
         &["status", "--help"],
         &["enter", "--help"],
         &["bench", "--help"],

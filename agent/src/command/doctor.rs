@@ -1,0 +1,241 @@
+//! `tidegate doctor`: every signal of this machine, or why it is missing and what would help.
+//!
+//! It runs the control loop on no pages for a few seconds, so that it shows what an agent would
+//! measure here, whether one runs or not.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+
+use serde::Serialize;
+use tidegate_abi::signal::SignalId;
+
+use super::output::{Failure, say};
+use crate::config::{Config, DEFAULT_PATH};
+use crate::control::{Driver, Plan, ScopeSnapshot, Snapshot, WaiterRung, start};
+use crate::signal::{Missing, Reading, Roots, Sampler};
+
+/// How long it looks: rates need two samples, throttling some periods, threads a look each.
+const LOOK: Duration = Duration::from_secs(3);
+/// Longest that a tick may be late before the machine is too busy to say anything.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tidegate doctor
+  tidegate doctor --json | jq '.scopes[] | {name, rungs}'")]
+pub(super) struct Options {
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Configuration file, whose scopes are looked at; without one the installed file, or the defaults
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Directory that stands for /proc
+    #[arg(long, value_name = "DIR", default_value = "/proc")]
+    proc_root: PathBuf,
+    /// Directory that stands for /sys/fs/cgroup
+    #[arg(long, value_name = "DIR", default_value = "/sys/fs/cgroup")]
+    cgroup_root: PathBuf,
+}
+
+/// What was found.
+#[derive(Debug, Serialize)]
+struct Findings {
+    rungs: Rungs,
+    scopes: Vec<Scope>,
+}
+
+/// Ladders of the whole agent.
+#[derive(Debug, Serialize)]
+struct Rungs {
+    signals: Rung,
+    clock: Rung,
+    sampler: Rung,
+}
+
+/// The step of a ladder in use, and what would give a better one.
+#[derive(Debug, Serialize)]
+struct Rung {
+    rung: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    better: Option<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+struct Scope {
+    name: String,
+    cgroup: Option<String>,
+    waiters: Rung,
+    signals: BTreeMap<&'static str, Signal>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Signal {
+    Measured {
+        value: f64,
+        unit: &'static str,
+    },
+    Missing {
+        not_measured: String,
+        remedy: &'static str,
+    },
+}
+
+pub(super) fn run(options: &Options) -> Result<(), Failure> {
+    let findings = Findings::of(&look(options)?);
+    if options.json {
+        say(serde_json::to_string(&findings).map_err(Failure::of)?);
+    } else {
+        say(findings.text().map_err(Failure::of)?.trim_end());
+    }
+    Ok(())
+}
+
+/// Lets the control loop tick for a while.
+fn look(options: &Options) -> Result<Snapshot, Failure> {
+    let installed = Path::new(DEFAULT_PATH);
+    let file = options.config.as_deref();
+    let file = file.or_else(|| installed.exists().then_some(installed));
+    let config = Config::load(file).map_err(|faults| {
+        let lines: Vec<_> = faults.iter().map(ToString::to_string).collect();
+        Failure::Invalid(lines.join("\n"))
+    })?;
+    let config = config.config;
+    let sampler = Sampler::new(Roots {
+        proc: options.proc_root.clone(),
+        cgroup: options.cgroup_root.clone(),
+    });
+    let (driver, handle) = Driver::new(sampler, Vec::new(), Plan::of(&config));
+    let (ticked, ticks) = sync_channel(1);
+    let ticking = start(driver, config.tick, move |_late| {
+        // Room for one is enough: who waits for ticks takes each.
+        let _full = ticked.try_send(());
+    })
+    .map_err(Failure::of)?;
+    let wanted = LOOK.as_millis().div_ceil(config.tick.as_millis().max(1));
+    for _tick in 0..=wanted {
+        let late = |_late| Failure::Failed("the sampler thread does not tick".to_owned());
+        ticks.recv_timeout(PATIENCE).map_err(late)?;
+    }
+    ticking.stop();
+    Ok(handle.snapshot())
+}
+
+impl Findings {
+    fn of(snapshot: &Snapshot) -> Self {
+        let (clock, better_clock) = if snapshot.uses_counter {
+            ("counter", None)
+        } else {
+            let better = "a processor with a constant counter that the kernel's clock uses";
+            ("kernel", Some(better))
+        };
+        Self {
+            rungs: Rungs {
+                signals: Rung {
+                    rung: "files",
+                    better: Some("nothing: this version has no kernel programs"),
+                },
+                clock: Rung {
+                    rung: clock,
+                    better: better_clock,
+                },
+                sampler: Rung {
+                    rung: snapshot.scheduling.name(),
+                    better: snapshot.scheduling.better(),
+                },
+            },
+            scopes: snapshot.scopes.iter().map(Scope::of).collect(),
+        }
+    }
+
+    fn text(&self) -> Result<String, std::fmt::Error> {
+        let mut text = String::new();
+        let Rungs {
+            signals,
+            clock,
+            sampler,
+        } = &self.rungs;
+        for (name, rung) in [("signals", signals), ("clock", clock), ("sampler", sampler)] {
+            rung.write(&mut text, name)?;
+        }
+        for scope in &self.scopes {
+            scope.write(&mut text)?;
+        }
+        Ok(text)
+    }
+}
+
+impl Rung {
+    fn write(&self, text: &mut String, name: &str) -> std::fmt::Result {
+        writeln!(text, "{name:<18} by {}", self.rung)?;
+        match self.better {
+            Some(better) => writeln!(text, "{:<18}   for a better one: {better}", ""),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Scope {
+    fn of(scope: &ScopeSnapshot) -> Self {
+        let rung = WaiterRung::of(&scope.readings);
+        let signals = scope.readings.iter();
+        Self {
+            name: scope.name.to_string(),
+            cgroup: scope.cgroup.as_ref().map(|path| path.display().to_string()),
+            waiters: Rung {
+                rung: rung.name(),
+                better: match scope.readings.get(SignalId::RunqueueWait).get() {
+                    Ok(_measured) => None,
+                    Err(missing) => Some(missing.remedy(SignalId::RunqueueWait)),
+                },
+            },
+            signals: signals
+                .map(|(id, reading)| (id.name(), Signal::of(id, reading)))
+                .collect(),
+        }
+    }
+
+    fn write(&self, text: &mut String) -> std::fmt::Result {
+        writeln!(text, "\nscope {}", self.name)?;
+        self.waiters.write(text, "waiting tasks")?;
+        for (name, signal) in &self.signals {
+            match signal {
+                Signal::Measured { value, unit } => {
+                    writeln!(text, "  {name:<16} {value:>10.3} {unit}")?;
+                }
+                Signal::Missing {
+                    not_measured,
+                    remedy,
+                } => {
+                    writeln!(text, "  {name:<16} not measured: {not_measured}")?;
+                    writeln!(text, "  {:<16}   to have it: {remedy}", "")?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Signal {
+    fn of(id: SignalId, reading: Reading) -> Self {
+        match reading.get() {
+            Ok(value) => Self::Measured {
+                value,
+                unit: id.unit().name(),
+            },
+            Err(missing) => Self::missing(id, missing),
+        }
+    }
+
+    fn missing(id: SignalId, missing: Missing) -> Self {
+        Self::Missing {
+            not_measured: missing.to_string(),
+            remedy: missing.remedy(id),
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! What the doctor finds, with this machine's files and with none.
+
+use std::path::Path;
+
+use serde_json::Value;
+use tidegate_abi::signal::SignalId;
+
+use super::{out, tidegate};
+
+fn findings(directory: &Path, arguments: &[&str]) -> Value {
+    let mut all = vec!["doctor", "--json"];
+    all.extend(arguments);
+    let output = tidegate(directory, &all);
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_str(&out(&output)).unwrap()
+}
+
+#[test]
+fn every_signal_has_a_value_or_a_reason_and_a_remedy() {
+    let directory = tempfile::tempdir().unwrap();
+    let findings = findings(directory.path(), &[]);
+    let host = &findings["scopes"][0];
+    assert_eq!(host["name"], "host");
+    assert!(host["signals"]["effective_cpus"]["value"].as_f64() > Some(0.0));
+    for scope in findings["scopes"].as_array().unwrap() {
+        assert!(scope["waiters"]["rung"].is_string(), "{scope}");
+        for id in SignalId::ALL {
+            let signal = &scope["signals"][id.name()];
+            let has_value = signal["value"].is_number() && signal["unit"].is_string();
+            let says_why = signal["not_measured"].is_string() && signal["remedy"].is_string();
+            assert!(has_value || says_why, "{}: {signal}", id.name());
+        }
+    }
+}
+
+#[test]
+fn without_any_file_nothing_is_measured_and_nothing_is_0() {
+    let directory = tempfile::tempdir().unwrap();
+    let nowhere = directory.path().to_str().unwrap();
+    let roots = ["--proc-root", nowhere, "--cgroup-root", nowhere];
+    let findings = findings(directory.path(), &roots);
+    let host = &findings["scopes"][0];
+    assert_eq!(host["waiters"]["rung"], "none");
+    for id in SignalId::ALL.iter().filter(|id| **id != SignalId::TickLate) {
+        let signal = &host["signals"][id.name()];
+        assert!(
+            signal["not_measured"].is_string(),
+            "{}: {signal}",
+            id.name()
+        );
+    }
+    assert!(findings["rungs"]["sampler"]["rung"].is_string());
+}
