@@ -8,7 +8,7 @@ use crate::bench::{self, Allocations, Figure, Report};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  tidegate bench                            a table; takes about ten seconds
+  tidegate bench                            a table; takes about twenty seconds
   tidegate bench --json > before.json
 
 Figures of a busy machine are those of a busy machine: look at the load first.")]
