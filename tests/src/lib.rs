@@ -3,8 +3,10 @@
 
 pub mod actor;
 pub mod agent;
+pub mod confined;
 pub mod program;
 pub mod shared_count;
 pub mod skip;
 pub mod spans;
+pub mod ticks;
 pub mod until;

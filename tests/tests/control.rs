@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use tidegate_abi::board::ScopeWord;
 use tidegate_abi::decision::{Cause, LossMode, ScopeState};
 use tidegate_abi::geometry::Geometry;
+use tidegate_abi::signal::SignalId;
 use tidegate_agent::control::{Declared, Driver, Event, Handle, Pages, Plan, start};
 use tidegate_agent::signal::{Roots, Sampler};
 use tidegate_agent::tenant::HOST;
@@ -155,6 +156,7 @@ fn declared(name: &str, cgroup: &str) -> Declared {
     Declared {
         name: name.into(),
         cgroup: cgroup.into(),
+        cpus: None,
         settings: Arc::default(),
     }
 }
@@ -172,6 +174,7 @@ fn each_tick_beats_and_publishes_the_host() {
     assert_eq!((snapshot.ticks, snapshot.now_ns), (3, bench.now_ns));
     assert_eq!(snapshot.late_p99, Duration::from_micros(50));
     let host = snapshot.scopes.first().expect("the host");
+    assert_eq!(host.readings.value(SignalId::TickLate), Some(50e-6));
     assert_eq!((&*host.name, &host.cgroup), ("host", &None));
     assert_eq!(host.published.entry, 64, "32 for each of two CPUs");
 }
@@ -298,6 +301,29 @@ fn a_declared_group_is_found_within_a_second_and_its_place_is_freed_when_it_goes
     bench.add_group(ORDERS);
     bench.tick(11, 10);
     assert_eq!(index(&bench), Some(orders), "the place is used again");
+}
+
+#[test]
+fn declared_cpus_stand_for_the_measured_ones_until_the_plan_says_otherwise() {
+    let plan = |cpus| Plan {
+        declared: vec![Declared {
+            cpus,
+            ..declared("orders", ORDERS)
+        }],
+        ..Plan::default()
+    };
+    let mut bench = Bench::new(plan(Some(1.5)));
+    bench.add_group(ORDERS);
+    bench.tick(2, 10);
+    let cpus = |bench: &Bench| {
+        let scopes = bench.handle.snapshot().scopes;
+        let orders = scopes.iter().find(|scope| &*scope.name == "orders");
+        orders.and_then(|scope| scope.readings.value(SignalId::EffectiveCpus))
+    };
+    assert_eq!(cpus(&bench), Some(1.5));
+    bench.handle.set_plan(plan(None)).expect("there is room");
+    bench.tick(1, 10);
+    assert_eq!(cpus(&bench), Some(2.0), "those that are online");
 }
 
 #[test]

@@ -1,0 +1,83 @@
+//! A process in a control group of its own, for tests on this machine's own kernel.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use crate::skip;
+
+/// A process in a v1 group of its own; both are gone when dropped.
+#[derive(Debug)]
+pub struct Confined {
+    /// Path of the group below the mounts.
+    pub cgroup: String,
+    /// In the cpu and in the cpuacct hierarchy.
+    dirs: [PathBuf; 2],
+    child: Child,
+}
+
+impl Confined {
+    /// `None`, after saying so, where the machine has no v1 cpu controller, or this user may not make
+    /// groups.
+    ///
+    /// # Panics
+    /// If the command does not start, or may not join the group.
+    pub fn start(name: &str, command: &mut Command) -> Option<Self> {
+        let name = format!("tidegate-test-{name}-{}", std::process::id());
+        let dir = |controller: &str| PathBuf::from(format!("/sys/fs/cgroup/{controller}/{name}"));
+        let dirs = [dir("cpu"), dir("cpuacct")];
+        if !dirs.iter().all(|dir| fs::create_dir(dir).is_ok()) {
+            skip::skip("needs root and cgroup v1 under /sys/fs/cgroup/cpu and cpuacct");
+            return None;
+        }
+        let child = command.stdin(Stdio::null()).spawn();
+        let joined = child.and_then(|child| {
+            let pid = child.id().to_string();
+            let confined = Self {
+                cgroup: format!("/{name}"),
+                dirs,
+                child,
+            };
+            for dir in &confined.dirs {
+                fs::write(dir.join("cgroup.procs"), &pid)?;
+            }
+            Ok(confined)
+        });
+        assert!(joined.is_ok(), "{command:?}: {joined:?}");
+        joined.ok()
+    }
+
+    /// The process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// A process that keeps one CPU busy.
+    pub fn busy(name: &str) -> Option<Self> {
+        Self::start(name, Command::new("sh").args(["-c", "while :; do :; done"]))
+    }
+
+    /// Sets the quota, and lets nothing but the quota hold the group back.
+    ///
+    /// # Panics
+    /// If the kernel does not take the quota.
+    pub fn limit(&self, run_us: u32) {
+        let [cpu, _cpuacct] = &self.dirs;
+        let quota = fs::write(cpu.join("cpu.cfs_quota_us"), run_us.to_string());
+        let weight = fs::write(cpu.join("cpu.shares"), "262144");
+        assert!(quota.is_ok() && weight.is_ok(), "{quota:?}, {weight:?}");
+    }
+}
+
+impl Drop for Confined {
+    fn drop(&mut self) {
+        let ended = self.child.kill().and_then(|()| self.child.wait());
+        let removed = self
+            .dirs
+            .iter()
+            .filter(|dir| fs::remove_dir(dir).is_ok())
+            .count();
+        // A group left behind does no harm, and a failing test should say why it failed.
+        let _tidy = ended.is_ok() && removed == self.dirs.len();
+    }
+}
