@@ -97,4 +97,6 @@ fn refuse(socket: UnixSeqpacket, connections: usize) {
 }
 
 #[cfg(test)]
+mod fault_tests;
+#[cfg(test)]
 mod tests;

@@ -1,0 +1,212 @@
+//! What a peer that is wrong hears, and what of it is lost: nothing.
+
+use std::time::Duration;
+
+use tidegate_abi::decision::Outcome;
+use tidegate_abi::message::{Ask, FRAME_MAX, FaultCode, Message};
+
+use super::tests::{Door, ask, hello};
+
+#[tokio::test]
+async fn a_bad_first_frame_is_told_and_ends_the_connection() {
+    let door = Door::plain();
+    let unknown_version = Message::Hello {
+        version: 99,
+        flags: 0,
+        now_ns: 0,
+    };
+    let cases = [
+        (
+            unknown_version,
+            FaultCode::Version,
+            "version 99 is not spoken here, version 1 is; upgrade the older of client and agent",
+        ),
+        (
+            hello(6),
+            FaultCode::Value,
+            "flags = 0x6; allowed are 0 and 1 (map the pages)",
+        ),
+        (
+            Message::Resolve { name: "a" },
+            FaultCode::Order,
+            "the first frame of a connection is a hello; this one is not",
+        ),
+    ];
+    for (message, code, text) in cases {
+        let peer = door.connect().await;
+        peer.say(&message).await;
+        assert_eq!(peer.fault().await, (code, text.to_owned()));
+        assert!(peer.is_closed().await);
+    }
+}
+
+/// Sends frames that are wrong one after the other over one connection, which holds a permit all the
+/// while.
+#[tokio::test]
+async fn a_bad_frame_is_told_and_nothing_is_lost() {
+    let door = Door::plain();
+    let peer = door.greeted().await;
+    let token = peer.admitted("a").await;
+    for (frame, code, text) in bad_frames().into_iter().chain(bad_values()) {
+        peer.send(&frame).await;
+        assert_eq!(peer.fault().await, (code, text.to_owned()));
+    }
+    door.until_inflight("a", 1).await;
+    let outcome = Outcome::Ok;
+    peer.say(&Message::Exit { token, outcome }).await;
+    peer.hear(|message| assert_eq!(message, Message::Exited))
+        .await;
+    door.until_inflight("a", 0).await;
+    peer.say(&Message::Exit { token, outcome }).await;
+    assert_eq!(
+        peer.fault().await,
+        (
+            FaultCode::Permit,
+            "this connection holds no such permit; it was given back already, or another holds it"
+                .to_owned()
+        )
+    );
+}
+
+type BadFrame = (Vec<u8>, FaultCode, &'static str);
+
+fn frame(message: Message<'_>) -> Vec<u8> {
+    message.encode().bytes().to_vec()
+}
+
+fn resolve(name: &str) -> Vec<u8> {
+    frame(Message::Resolve { name })
+}
+
+fn enter(ask: Ask<'_>) -> Vec<u8> {
+    frame(Message::Enter(ask))
+}
+
+/// The frame with another byte at a place.
+fn with(mut frame: Vec<u8>, at: usize, byte: u8) -> Vec<u8> {
+    frame[at] = byte;
+    frame
+}
+
+const NAME_LENGTH: usize = 8;
+const NAME: usize = 10;
+const CLASS: usize = 12;
+
+fn bad_frames() -> Vec<BadFrame> {
+    let mut cut = resolve("abc");
+    cut.pop();
+    let mut grown = resolve("abc");
+    grown.push(0);
+    let code = FaultCode::Frame;
+    let kinds =
+        "there is no frame of kind 77; a service sends 1 (hello), 3 (resolve), 5 (enter), 7 (exit)";
+    let theirs = "this frame is the agent's to send; a service sends hello, resolve, enter, exit";
+    vec![
+        (with(resolve("a"), 0, 77), code, kinds),
+        (
+            vec![0; FRAME_MAX + 1],
+            code,
+            "the frame is longer than 1024 bytes; no frame is",
+        ),
+        (
+            cut,
+            code,
+            "the frame is shorter than its length or its fields say",
+        ),
+        (
+            grown,
+            code,
+            "the frame is longer than its length or its fields say",
+        ),
+        (
+            frame(hello(0)),
+            FaultCode::Order,
+            "a second hello; a connection begins once, connect anew instead",
+        ),
+        (frame(Message::Exited), FaultCode::Order, theirs),
+    ]
+}
+
+fn bad_values() -> Vec<BadFrame> {
+    let none = Ask {
+        count: 0,
+        ..ask("a")
+    };
+    let huge = Ask {
+        count: 1 << 24,
+        ..ask("a")
+    };
+    let bad_origin = Ask {
+        origin: "a\u{7}",
+        ..ask("a")
+    };
+    let long = with(resolve(&"x".repeat(255)), NAME_LENGTH + 1, 1);
+    let text =
+        "name is not UTF-8 or longer than 255 bytes; allowed is UTF-8 text of at most 255 bytes";
+    [
+        (resolve(""), "name is empty; a name has 1 to 255 bytes"),
+        (with(resolve("abc"), NAME, 0xff), text),
+        (long, text),
+        (
+            resolve("a\nb"),
+            "name holds a control character; a name is printable UTF-8 text",
+        ),
+        (enter(none), "count = 0; allowed is 1 to 16777215"),
+        (enter(huge), "count = 16777216; allowed is 1 to 16777215"),
+        (
+            enter(ask("")),
+            "resource is empty; a name has 1 to 255 bytes",
+        ),
+        (
+            enter(bad_origin),
+            "origin holds a control character; a name is printable UTF-8 text",
+        ),
+        (
+            with(enter(ask("a")), CLASS, 9),
+            "class holds a number that is none of its values",
+        ),
+    ]
+    .map(|(frame, text)| (frame, FaultCode::Value, text))
+    .to_vec()
+}
+
+#[tokio::test]
+async fn another_connection_cannot_give_a_permit_back() {
+    let door = Door::plain();
+    let (first, second) = (door.greeted().await, door.greeted().await);
+    let token = first.admitted("a").await;
+    let outcome = Outcome::Ok;
+    second.say(&Message::Exit { token, outcome }).await;
+    assert_eq!(second.fault().await.0, FaultCode::Permit);
+    door.until_inflight("a", 1).await;
+}
+
+#[tokio::test]
+async fn a_client_that_says_nothing_is_let_go() {
+    let door = Door::open(|settings| settings.hello_deadline = Duration::from_millis(20));
+    let peer = door.connect().await;
+    assert_eq!(
+        peer.fault().await,
+        (
+            FaultCode::Order,
+            "no hello came within 20ms; the connection ends".to_owned()
+        )
+    );
+    assert!(peer.is_closed().await);
+}
+
+#[tokio::test]
+async fn a_connection_over_the_bound_is_told_so() {
+    let door = Door::open(|settings| settings.connections_max = 1);
+    let first = door.greeted().await;
+    let second = door.connect().await;
+    assert_eq!(
+        second.fault().await,
+        (
+            FaultCode::Busy,
+            "1 connections are open, more are not served; close some, or connect later".to_owned()
+        )
+    );
+    assert!(second.is_closed().await);
+    first.admitted("a").await;
+}
