@@ -31,6 +31,12 @@ entry_per_cpu = 1000000.0
 tight_per_cpu = 1000000.0
 ";
 
+/// A configuration beside [`CALM`] with a seat for one service: the second to connect gets none.
+pub const ONE_SEAT: &str = "
+[pages]
+max_seats = 2
+";
+
 /// A running agent; it is killed when it is dropped, and its directory goes with it.
 #[derive(Debug)]
 pub struct Agent {

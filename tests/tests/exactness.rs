@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_tests::actor::Actor;
-use tidegate_tests::agent::{Agent, CALM};
+use tidegate_tests::agent::{Agent, CALM, ONE_SEAT};
 use tidegate_tests::program::Program;
 use tidegate_tests::shared_count::SharedCount;
 use tidegate_tests::spans::{BUCKET_NS, Spans};
@@ -33,6 +33,23 @@ fn check(spans: &Spans, first: u64, last: u64) {
     }
 }
 
+/// Hears what each actor was admitted in its offer, and checks all of it together.
+fn check_offers(actors: &[Actor]) {
+    let mut all = Spans::default();
+    let (mut first, mut last) = (0, u64::MAX);
+    for actor in actors {
+        let answer = actor.hear();
+        let mut words = answer.splitn(3, ' ');
+        let mut number = || words.next().unwrap().parse::<u64>().unwrap();
+        first = first.max(number());
+        last = last.min(number());
+        let spans: Spans = words.next().unwrap().parse().unwrap();
+        assert!(spans.total() > 0, "an actor was admitted nothing");
+        all.add(&spans);
+    }
+    check(&all, first, last);
+}
+
 #[test]
 fn alone_two_processes_behind_one_qps_rule_admit_exactly_its_count() {
     let agent = Agent::start(QPS_RULE, CALM);
@@ -40,20 +57,23 @@ fn alone_two_processes_behind_one_qps_rule_admit_exactly_its_count() {
     for actor in &mut actors {
         actor.say("offer order 4 2500 6");
     }
-    let mut all = Spans::default();
-    let (mut first, mut last) = (0, u64::MAX);
-    for actor in &actors {
-        let answer = actor.hear();
-        let mut words = answer.splitn(3, ' ');
-        let mut number = || words.next().unwrap().parse::<u64>().unwrap();
-        first = first.max(number());
-        last = last.min(number());
-        all.add(&words.next().unwrap().parse().unwrap());
-    }
-    check(&all, first, last);
+    check_offers(&actors);
     for actor in &mut actors {
         assert_eq!(actor.ask("open"), "open 0");
     }
+}
+
+#[test]
+fn alone_a_process_with_a_seat_and_one_without_share_one_qps_rule() {
+    let agent = Agent::start(QPS_RULE, &format!("{CALM}{ONE_SEAT}"));
+    let mut actors = [0, 1].map(|_process| Actor::start(&agent.runtime_dir()));
+    let [seated, seatless] = &mut actors;
+    assert_eq!(seated.ask("door"), "shm");
+    assert_eq!(seatless.ask("door"), "socket");
+    for actor in &mut actors {
+        actor.say("offer order 1 1000 5");
+    }
+    check_offers(&actors);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::error::{ConnectError, NameError};
 use crate::keeper::Keeper;
 use crate::life::{Life, Phase};
 use crate::resource::Resource;
-use crate::session::Session;
+use crate::session::{Session, Way};
 
 /// How long a new name may wait for the agent's answer.
 const RESOLVE_WITHIN: Duration = Duration::from_millis(50);
@@ -64,7 +64,7 @@ impl Builder {
         let life = Life::begin(1)?;
         let inner = Arc::new(Inner {
             sockets: sockets(self.runtime_dir, |name| std::env::var_os(name)),
-            session: Published::new(Session::new(SessionNumber::FIRST, life, None)),
+            session: Published::new(Session::new(SessionNumber::FIRST, life, Way::Open)),
         });
         Keeper::start(&inner, life)?;
         life.wait_while(FIRST_TRY_WITHIN, |state| {
@@ -134,9 +134,11 @@ impl Client {
     /// How the client is doing.
     pub fn status(&self) -> Status {
         self.inner.settle();
-        let life = self.inner.session().life();
+        let session = self.inner.session();
+        let life = session.life();
         let state = life.lock();
         Status {
+            door: session.door(),
             connected: matches!(state.phase, Phase::Connected),
             last_error: match &state.phase {
                 Phase::Apart(error) => Some(error.to_string()),
@@ -147,15 +149,37 @@ impl Client {
     }
 }
 
+/// A door: a way of this process to the gate, in the words of the agent's `status`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Door {
+    /// The process has a seat, and decides on the pages itself.
+    Shm,
+    /// The agent gave it no seat, and is asked for each decision.
+    Socket,
+}
+
+impl Door {
+    /// `shm` or `socket`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Shm => "shm",
+            Self::Socket => "socket",
+        }
+    }
+}
+
 /// How a client is doing.
 #[derive(Debug, Clone)]
 pub struct Status {
     /// Whether there is a connection to an agent now.
     pub connected: bool,
+    /// Where decisions are made now; `None` while there has been no agent. A process that lost its
+    /// agent goes on at the door it had.
+    pub door: Option<Door>,
     /// Why there is none.
     pub last_error: Option<String>,
-    /// Requests that this process admitted because there was nothing to decide on: no agent yet, or
-    /// a seat that was taken away.
+    /// Requests that this process admitted because there was nothing to decide on: no agent yet, a
+    /// seat that was taken away, or, without a seat, no answer.
     pub open: u64,
 }
 
@@ -192,7 +216,8 @@ impl Inner {
         let Ok(life) = Life::begin(parents.life().number().saturating_add(1)) else {
             return;
         };
-        self.put_in_force(Session::new(parents.number().next(), life, None));
+        self.put_in_force(Session::new(parents.number().next(), life, Way::Open));
+        parents.let_go();
         if let Err(error) = Keeper::start(self, life) {
             life.change(|state| state.phase = Phase::Apart(error));
         }

@@ -67,13 +67,16 @@ impl Packet {
 }
 
 impl Connection {
-    /// Connects to the agent's socket and takes a seat.
+    /// Connects to the agent's socket and takes a seat, if the agent gives one.
     ///
     /// # Errors
     /// See [`ConnectError`]; nothing stays mapped or open then.
-    pub(crate) fn open(path: &Path) -> Result<(Self, Seated, Pages), ConnectError> {
+    pub(crate) fn open(path: &Path) -> Result<(Self, Option<(Seated, Pages)>), ConnectError> {
         let connection = Self::dial(path)?;
-        let (welcome, descriptors) = connection.greet()?;
+        let (welcome, descriptors) = connection.greet(HELLO_MAP)?;
+        if welcome.seat == NO_SEAT {
+            return Ok((connection, None));
+        }
         let now_ns = clock::monotonic_ns();
         let (gate, pages) = take_pages(welcome, descriptors)?;
         let offset_ns = if welcome.now_ns.abs_diff(now_ns) > SAME_CLOCK_NS {
@@ -81,21 +84,27 @@ impl Connection {
         } else {
             0
         };
-        Ok((connection, Seated { gate, offset_ns }, pages))
+        Ok((connection, Some((Seated { gate, offset_ns }, pages))))
+    }
+
+    /// Connects to the agent's socket to ask there for each decision.
+    ///
+    /// # Errors
+    /// See [`ConnectError`]; nothing stays open then.
+    pub(crate) fn open_to_ask(path: &Path) -> Result<Self, ConnectError> {
+        let connection = Self::dial(path)?;
+        connection.greet(0)?;
+        Ok(connection)
     }
 
     /// Says hello and waits for the welcome and its descriptors.
-    fn greet(&self) -> Result<(Welcome, Vec<OwnedFd>), ConnectError> {
+    fn greet(&self, flags: u32) -> Result<(Welcome, Vec<OwnedFd>), ConnectError> {
         let hello = Message::Hello {
             version: tidegate_abi::VERSION,
-            flags: HELLO_MAP,
+            flags,
             now_ns: clock::monotonic_ns(),
         };
-        self.send(&hello.encode())?;
-        if !readable(self.as_fd(), WELCOME_WITHIN)? {
-            return Err(ConnectError::Silent(WELCOME_WITHIN.as_millis()));
-        }
-        let packet = self.packet()?;
+        let packet = self.exchange(&hello.encode(), WELCOME_WITHIN)?;
         let welcome = welcome(packet.message()?)?;
         Ok((welcome, packet.descriptors))
     }
@@ -136,6 +145,28 @@ impl Connection {
         handle: impl FnOnce(Message<'_>) -> Result<T, ConnectError>,
     ) -> Result<T, ConnectError> {
         handle(self.packet()?.message()?)
+    }
+
+    /// Sends a question, waits for its answer at most `limit`, and hands it to `handle`.
+    ///
+    /// # Errors
+    /// No answer in time, the end of the connection, or a packet that is not a message. The next
+    /// packet may be this answer then, so the connection is of no use any more.
+    pub(crate) fn ask<T>(
+        &self,
+        question: &Frame,
+        limit: Duration,
+        handle: impl FnOnce(Message<'_>) -> Result<T, ConnectError>,
+    ) -> Result<T, ConnectError> {
+        handle(self.exchange(question, limit)?.message()?)
+    }
+
+    fn exchange(&self, question: &Frame, limit: Duration) -> Result<Packet, ConnectError> {
+        self.send(question)?;
+        if !readable(self.as_fd(), limit)? {
+            return Err(ConnectError::Silent(limit.as_millis()));
+        }
+        self.packet()
     }
 
     fn packet(&self) -> Result<Packet, ConnectError> {
@@ -196,9 +227,6 @@ fn welcome(message: Message<'_>) -> Result<Welcome, ConnectError> {
         return Err(ConnectError::Version {
             found: welcome.version,
         });
-    }
-    if welcome.seat == NO_SEAT {
-        return Err(ConnectError::NoSeat);
     }
     Ok(welcome)
 }

@@ -50,9 +50,6 @@ pub enum ConnectError {
         /// The agent's version.
         found: u32,
     },
-    /// The agent cannot watch this process, so it may not map the pages.
-    #[error("the agent gave no seat: it cannot see this process (another pid namespace?)")]
-    NoSeat,
     /// The pages cannot be trusted or mapped.
     #[error(transparent)]
     Pages(#[from] FileError),

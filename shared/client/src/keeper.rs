@@ -3,7 +3,7 @@
 //! It prepares a session completely before it puts it in the place of the one before: all names of
 //! the process are resolved first, so that no decision goes unprotected because of the change.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -12,12 +12,13 @@ use tidegate_abi::message::Message;
 use tidegate_segment::board::Slot;
 use tidegate_segment::clock;
 
+use crate::asker::Asker;
 use crate::client::Inner;
 use crate::connection::{Connection, Pages, readable, wait};
 use crate::entry::{Entry, SessionNumber};
 use crate::error::ConnectError;
 use crate::life::{Life, Phase};
-use crate::session::{Seated, Session};
+use crate::session::{Session, Way};
 
 /// The first pause after a failure, and after the end of a session.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
@@ -32,17 +33,19 @@ pub(crate) struct Keeper {
     life: &'static Life,
     /// Failures in a row.
     failures: u32,
-    /// The pages of the session in force.
+    /// The pages of the session in force, if it has a seat.
     pages: Option<Pages>,
 }
 
 /// A connection with what is under way on it.
 struct Service {
     connection: Connection,
-    seated: Seated,
+    way: Way,
     number: SessionNumber,
-    /// The session and its pages, until they are in force.
-    prepared: Option<(Session, Pages)>,
+    /// Whether decisions go this way yet.
+    in_force: bool,
+    /// The pages of the way, until it is in force.
+    pages: Option<Pages>,
     /// The entry that the agent was asked for.
     asked: Option<Arc<Entry>>,
 }
@@ -109,17 +112,8 @@ impl Keeper {
         };
         let mut telling = None;
         for path in &self.sockets {
-            match Connection::open(path) {
-                Ok((connection, seated, pages)) => {
-                    let session = Session::new(number, self.life, Some(seated));
-                    return Ok(Service {
-                        connection,
-                        seated,
-                        number,
-                        prepared: Some((session, pages)),
-                        asked: None,
-                    });
-                }
+            match self.open(path, number) {
+                Ok(service) => return Ok(service),
                 Err(error) => match telling {
                     Some(ref before) if !is_missing(before) => {}
                     _missing => telling = Some(error),
@@ -127,6 +121,29 @@ impl Keeper {
             }
         }
         Err(telling.unwrap_or(ConnectError::Unexpected("nothing: no socket is known")))
+    }
+
+    /// Takes a seat; where the agent gives none, prepares to ask it for each decision.
+    fn open(&self, path: &Path, number: SessionNumber) -> Result<Service, ConnectError> {
+        let (connection, seat) = Connection::open(path)?;
+        let (way, pages) = if let Some((seated, pages)) = seat {
+            (Way::Seated(seated), Some(pages))
+        } else {
+            (self.way_without_a_seat(path)?, None)
+        };
+        Ok(Service {
+            connection,
+            way,
+            number,
+            in_force: false,
+            pages,
+            asked: None,
+        })
+    }
+
+    fn way_without_a_seat(&self, path: &Path) -> Result<Way, ConnectError> {
+        let connection = Connection::open_to_ask(path)?;
+        Ok(Way::Asking(Arc::new(Asker::new(connection, self.life))))
     }
 
     /// Serves a connection to its end; `Ok` when the client is dropped.
@@ -137,9 +154,10 @@ impl Keeper {
                 break end;
             }
         };
-        if let Some((_session, pages)) = service.prepared {
+        if let Some(pages) = service.pages {
             pages.retire();
         }
+        service.way.close();
         match end {
             End::Closing => Ok(()),
             End::Lost(error) => Err(error),
@@ -157,8 +175,8 @@ impl Keeper {
             if self.life.closing() {
                 return Err(End::Closing);
             }
-            if !service.seated.gate.seated() {
-                return Err(End::Lost(ConnectError::Ended));
+            if let Some(lost) = service.way.lost() {
+                return Err(End::Lost(lost));
             }
         }
         if answered {
@@ -167,7 +185,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Asks for the next slot; where none is waited for, puts a prepared session into force.
+    /// Asks for the next slot; where none is waited for, puts its way into force.
     fn advance(&mut self, service: &mut Service) -> Result<(), End> {
         let mut state = self.life.lock();
         if let Some(entry) = state.pending.pop_front() {
@@ -177,18 +195,19 @@ impl Keeper {
                 .connection
                 .send(&Message::Resolve { name }.encode())?;
             service.asked = Some(entry);
-        } else if let Some((session, pages)) = service.prepared.take() {
+        } else if !service.in_force {
             let Some(inner) = self.inner.upgrade() else {
-                pages.retire();
                 return Err(End::Closing);
             };
             // Under the lock: a name that comes now is one of the new session.
-            inner.put_in_force(session);
+            let way = service.way.clone();
+            inner.put_in_force(Session::new(service.number, self.life, way));
+            service.in_force = true;
             state.phase = Phase::Connected;
             drop(state);
             self.life.change(|_state| ());
             self.failures = 0;
-            if let Some(before) = self.pages.replace(pages) {
+            if let Some(before) = std::mem::replace(&mut self.pages, service.pages.take()) {
                 before.retire();
             }
         }

@@ -22,6 +22,13 @@
 //! # }
 //! ```
 //!
+//! # Without a seat
+//! An agent that cannot see a process (another pid namespace), or has no seat left, gives it no pages.
+//! The same calls ask the agent over its socket then, one at a time and each within 50 ms; what gets no
+//! answer is admitted and counted ([`Status::open`]), and the background thread connects anew.
+//! [`Status::door`] says which it is. Here a permit costs a round trip when it is taken and another
+//! when it is given back, [`Refused`] has no `value` and `limit`, and [`Ask::prioritized`] is not known.
+//!
 //! # When the agent is not there
 //! A client that has never met an agent admits everything, and counts that ([`Status::open`]). One
 //! that has lost its agent goes on deciding on the agent's last pages: rules stay in force, adaptive
@@ -33,6 +40,7 @@
 //! are dropped, and at its first decision it connects for itself.
 #![forbid(unsafe_code)]
 
+mod asker;
 mod client;
 mod connection;
 mod entry;
@@ -47,13 +55,15 @@ mod session;
 pub mod tower;
 
 #[cfg(test)]
+mod asker_tests;
+#[cfg(test)]
 mod fork_tests;
 #[cfg(test)]
 mod test_agent;
 #[cfg(test)]
 mod tests;
 
-pub use client::{Builder, Client, OnMissingAgent, Status};
+pub use client::{Builder, Client, Door, OnMissingAgent, Status};
 pub use error::{ConnectError, NameError};
 pub use permit::Permit;
 pub use refused::Refused;

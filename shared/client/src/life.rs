@@ -167,7 +167,7 @@ impl Life {
     }
 
     /// Wakes the keeper.
-    fn ring(&self) {
+    pub(crate) fn ring(&self) {
         // A full counter means that the bell rings already.
         let _rings: Result<usize, Errno> = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
     }

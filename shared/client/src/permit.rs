@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tidegate_abi::decision::Outcome;
+use tidegate_abi::message::TOKEN;
 use tidegate_segment::gate::Pass;
 
 use crate::session::Session;
@@ -14,37 +15,67 @@ use crate::session::Session;
 #[derive(Debug)]
 #[must_use = "the request is in flight until its permit is given back"]
 pub struct Permit {
-    held: Option<Held>,
+    held: Held,
 }
 
 /// A permit goes back to the session it came from; if that is over, nothing happens.
 #[derive(Debug)]
-struct Held {
-    session: &'static Session,
-    pass: Pass,
+enum Held {
+    /// Nothing is to be given back.
+    Nothing,
+    /// On the pages.
+    Seated {
+        session: &'static Session,
+        pass: Pass,
+    },
+    /// By the agent, under a token.
+    Asked {
+        session: &'static Session,
+        token: [u8; TOKEN],
+        waited: Duration,
+    },
 }
 
 impl Permit {
     /// A permit that counts nowhere: the request was admitted without an agent.
     pub(crate) const fn open() -> Self {
-        Self { held: None }
+        Self {
+            held: Held::Nothing,
+        }
     }
 
     pub(crate) const fn held(session: &'static Session, pass: Pass) -> Self {
         Self {
-            held: Some(Held { session, pass }),
+            held: Held::Seated { session, pass },
         }
     }
 
-    /// Whether pages of an agent were asked; `false` if the request was admitted without one.
+    pub(crate) const fn asked(
+        session: &'static Session,
+        token: [u8; TOKEN],
+        waited: Duration,
+    ) -> Self {
+        Self {
+            held: Held::Asked {
+                session,
+                token,
+                waited,
+            },
+        }
+    }
+
+    /// Whether the rules of an agent were asked; `false` if the request was admitted without them.
     pub const fn decided(&self) -> bool {
-        self.held.is_some()
+        !matches!(self.held, Held::Nothing)
     }
 
     /// How long the rules held the request back before it was admitted.
     pub fn waited(&self) -> Duration {
-        let waited_ns = self.held.as_ref().map_or(0, |held| held.pass.waited_ns);
-        Duration::from_nanos(waited_ns)
+        match &self.held {
+            Held::Nothing => Duration::ZERO,
+            Held::Seated { pass, .. } => Duration::from_nanos(pass.waited_ns),
+            Held::Asked { waited, .. } => *waited,
+        }
     }
 
     /// The request did its work; its response time counts.
@@ -67,8 +98,10 @@ impl Permit {
 
     #[inline]
     fn end(&mut self, outcome: Outcome) {
-        if let Some(Held { session, pass }) = self.held.take() {
-            session.exit(pass, outcome);
+        match std::mem::replace(&mut self.held, Held::Nothing) {
+            Held::Nothing => {}
+            Held::Seated { session, pass } => session.exit(pass, outcome),
+            Held::Asked { session, token, .. } => session.exit_asked(token, outcome),
         }
     }
 }

@@ -7,7 +7,7 @@ use tidegate_segment::gate::Refusal;
 
 /// A request that was refused: who, why, and when to come again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("refused by {} ({}): {value} of {limit}, come again after {} ms", .kind.name(), .reason.name(), .retry_after.as_millis())]
+#[error("refused by {} ({}){}, come again after {} ms", .kind.name(), .reason.name(), measured(*.value, *.limit), .retry_after.as_millis())]
 pub struct Refused {
     /// Kind of rule.
     pub kind: RefusalKind,
@@ -15,14 +15,22 @@ pub struct Refused {
     pub reason: Reason,
     /// Number of the rule; `None` where a scope refused.
     pub rule: Option<u32>,
-    /// The value measured.
+    /// The value measured; 0 where the agent was asked over its socket, which does not say.
     pub value: u32,
-    /// The limit it was held against.
+    /// The limit it was held against; likewise.
     pub limit: u32,
     /// When to come again, already spread so that the refused do not come back as one.
     pub retry_after: Duration,
     /// Whether trying again makes sense at all.
     pub retry: bool,
+}
+
+/// What was held against what, where that is known.
+fn measured(value: u32, limit: u32) -> String {
+    if (value, limit) == (0, 0) {
+        return String::new();
+    }
+    format!(": {value} of {limit}")
 }
 
 impl Refused {
@@ -78,6 +86,15 @@ mod tests {
         assert_eq!(
             REFUSED.to_string(),
             "refused by flow (qps): 100 of 100, come again after 213 ms"
+        );
+        let over_the_socket = Refused {
+            value: 0,
+            limit: 0,
+            ..REFUSED
+        };
+        assert_eq!(
+            over_the_socket.to_string(),
+            "refused by flow (qps), come again after 213 ms"
         );
     }
 

@@ -35,7 +35,7 @@ impl Resource {
     /// The request is refused: do not do it.
     #[inline]
     pub fn enter(&self) -> Result<Permit, Refused> {
-        self.decide(Request::default())
+        self.decide(Request::default(), "")
     }
 
     /// Asks for something else than [`Resource::enter`].
@@ -44,23 +44,25 @@ impl Resource {
         Ask {
             resource: self,
             request: Request::default(),
+            origin: "",
         }
     }
 
     #[inline]
-    fn decide(&self, request: Request<'_>) -> Result<Permit, Refused> {
-        match self.inner.session().enter(&self.entry, request) {
+    fn decide(&self, request: Request<'_>, origin: &str) -> Result<Permit, Refused> {
+        match self.inner.session().enter(&self.entry, request, origin) {
             Some(verdict) => verdict,
-            None => self.decide_late(request),
+            None => self.decide_late(request, origin),
         }
     }
 
     /// Tries once more after the client has caught up, and else admits.
     #[cold]
-    fn decide_late(&self, request: Request<'_>) -> Result<Permit, Refused> {
+    fn decide_late(&self, request: Request<'_>, origin: &str) -> Result<Permit, Refused> {
         self.inner.catch_up(&self.entry);
         let session = self.inner.session();
-        session.enter(&self.entry, request).unwrap_or_else(|| {
+        let verdict = session.enter(&self.entry, request, origin);
+        verdict.unwrap_or_else(|| {
             session.life().count_open();
             Ok(Permit::open())
         })
@@ -73,9 +75,10 @@ impl Resource {
 pub struct Ask<'r> {
     resource: &'r Resource,
     request: Request<'r>,
+    origin: &'r str,
 }
 
-impl Ask<'_> {
+impl<'r> Ask<'r> {
     /// How many requests at once; they count as one in flight. 1 by default.
     #[inline]
     pub const fn count(mut self, count: NonZeroU32) -> Self {
@@ -99,8 +102,9 @@ impl Ask<'_> {
 
     /// Who calls, for rules that look at the origin; empty if unknown.
     #[inline]
-    pub const fn origin(mut self, name: &str) -> Self {
+    pub const fn origin(mut self, name: &'r str) -> Self {
         self.request.origin = named(name);
+        self.origin = name;
         self
     }
 
@@ -117,7 +121,7 @@ impl Ask<'_> {
     /// The request is refused: do not do it.
     #[inline]
     pub fn enter(self) -> Result<Permit, Refused> {
-        self.resource.decide(self.request)
+        self.resource.decide(self.request, self.origin)
     }
 }
 

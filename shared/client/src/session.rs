@@ -1,16 +1,23 @@
-//! A session: one seat on one pair of pages, or the time before there is one.
+//! A session: one seat on one pair of pages, the questions of a process without a seat, or the time
+//! before there is an agent.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::thread::{Timespec, nanosleep};
 use tidegate_abi::decision::Outcome;
+use tidegate_abi::message::{Answer, Ask, TOKEN};
+use tidegate_limits::window::COUNT_MAX;
 use tidegate_segment::board::Slot;
 use tidegate_segment::clock::{self, Clock};
-use tidegate_segment::gate::{Gate, Pass, Request, Step, Verdict, Waiting};
+use tidegate_segment::gate::{Gate, Pass, Refusal, Request, Step, Verdict, Waiting};
 use tidegate_segment::lane;
 use tidegate_segment::os::fork::Token;
 
+use crate::asker::Asker;
+use crate::client::Door;
 use crate::entry::{Entry, SessionNumber};
+use crate::error::ConnectError;
 use crate::life::Life;
 use crate::permit::Permit;
 use crate::refused::Refused;
@@ -21,8 +28,41 @@ pub(crate) struct Session {
     /// Copied out of the life, because each decision looks at it.
     token: Token,
     number: SessionNumber,
-    seated: Option<Seated>,
+    way: Way,
     life: &'static Life,
+}
+
+/// How a session decides.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one in force, and a box would cost each decision on the pages a load"
+)]
+#[derive(Debug, Clone)]
+pub(crate) enum Way {
+    /// It does not: there has been no agent yet.
+    Open,
+    /// On the pages, in this process.
+    Seated(Seated),
+    /// By asking the agent.
+    Asking(Arc<Asker>),
+}
+
+impl Way {
+    /// Why it leads nowhere any more; `None` while it does.
+    pub(crate) fn lost(&self) -> Option<ConnectError> {
+        match self {
+            Self::Open => None,
+            Self::Seated(seated) => (!seated.gate.seated()).then_some(ConnectError::Ended),
+            Self::Asking(asker) => asker.lost(),
+        }
+    }
+
+    /// Its connection is over: the permits that the agent holds for it end. Pages still decide.
+    pub(crate) fn close(&self) {
+        if let Self::Asking(asker) = self {
+            asker.close();
+        }
+    }
 }
 
 /// A gate and what time it is there.
@@ -70,15 +110,11 @@ fn pause(time: Duration) {
 }
 
 impl Session {
-    #[expect(
-        clippy::large_types_passed_by_value,
-        reason = "moved in once for a connection"
-    )]
-    pub(crate) fn new(number: SessionNumber, life: &'static Life, seated: Option<Seated>) -> Self {
+    pub(crate) fn new(number: SessionNumber, life: &'static Life, way: Way) -> Self {
         Self {
             token: life.token(),
             number,
-            seated,
+            way,
             life,
         }
     }
@@ -99,30 +135,50 @@ impl Session {
 
     /// Whether there are pages to decide on.
     pub(crate) const fn is_seated(&self) -> bool {
-        self.seated.is_some()
+        matches!(self.way, Way::Seated(_))
+    }
+
+    /// The door that it asks at.
+    pub(crate) const fn door(&self) -> Option<Door> {
+        match self.way {
+            Way::Open => None,
+            Way::Seated(_) => Some(Door::Shm),
+            Way::Asking(_) => Some(Door::Socket),
+        }
+    }
+
+    /// Called in a forked child: leaves to the parent what is the parent's alone.
+    pub(crate) fn let_go(&self) {
+        if let Way::Asking(asker) = &self.way {
+            asker.let_go();
+        }
     }
 
     /// Takes the slot of an entry from the pages themselves, as long as the agent has not answered:
     /// the slot of its name if the board has one, else the one that such names share.
     pub(crate) fn find(&self, entry: &Entry) {
-        if let Some(seated) = &self.seated {
+        if let Way::Seated(seated) = &self.way {
             let found = seated.gate.board().find(entry.name());
             entry.unless_resolved(self.number, found.unwrap_or(Slot::OVERFLOW));
         }
     }
 
-    /// Decides; `None` if this session cannot: it is the parent's, has no pages, does not know the
-    /// resource, or its seat was taken away.
+    /// Decides; `None` if this session cannot: it is the parent's, has neither pages nor an agent that
+    /// answers, does not know the resource, or its seat was taken away. Pages know the origin by its
+    /// hash in the request; the agent is told its name.
     #[inline]
     pub(crate) fn enter(
         &'static self,
         entry: &Entry,
         request: Request<'_>,
+        origin: &str,
     ) -> Option<Result<Permit, Refused>> {
         if self.forked() {
             return None;
         }
-        let seated = self.seated.as_ref()?;
+        let Way::Seated(seated) = &self.way else {
+            return self.ask(entry, request, origin);
+        };
         let slot = entry.slot(self.number)?;
         let verdict = match seated.gate.enter(seated, lane::current(), slot, request) {
             Step::Done(verdict) => verdict,
@@ -135,14 +191,86 @@ impl Session {
         }
     }
 
+    /// Asks the agent to decide; `None` if it does not.
+    #[cold]
+    fn ask(
+        &'static self,
+        entry: &Entry,
+        request: Request<'_>,
+        origin: &str,
+    ) -> Option<Result<Permit, Refused>> {
+        let Way::Asking(asker) = &self.way else {
+            return None;
+        };
+        let answer = asker.enter(Ask {
+            resource: entry.name(),
+            origin: told(origin),
+            count: request.count.min(COUNT_MAX),
+            class: request.class,
+            direction: request.direction,
+        })?;
+        Some(match answer {
+            Answer::Admitted { token, waited_ms } => {
+                let waited = Duration::from_millis(waited_ms.into());
+                Ok(Permit::asked(self, token, waited))
+            }
+            Answer::Refused {
+                kind,
+                reason,
+                retry,
+                rule,
+                retry_after_ms,
+            } => Err(Refused::from(Refusal {
+                kind,
+                reason,
+                retry,
+                rule,
+                value: 0,
+                limit: 0,
+                retry_after_ns: u64::from(retry_after_ms).saturating_mul(1_000_000),
+            })),
+        })
+    }
+
     /// Gives a permit of this session back. One that was inherited over a fork is the parent's.
     #[inline]
     pub(crate) fn exit(&self, pass: Pass, outcome: Outcome) {
         if self.forked() {
             return;
         }
-        if let Some(seated) = &self.seated {
+        if let Way::Seated(seated) = &self.way {
             seated.gate.exit(seated, lane::current(), pass, outcome);
         }
+    }
+
+    /// The same for a permit that the agent holds.
+    #[cold]
+    pub(crate) fn exit_asked(&self, token: [u8; TOKEN], outcome: Outcome) {
+        if self.forked() {
+            return;
+        }
+        if let Way::Asking(asker) = &self.way {
+            asker.exit(token, outcome);
+        }
+    }
+}
+
+/// An origin as the agent is told it. One that cannot be a name is no reason to go unasked, and is
+/// not an unknown one either, which some rules let through: it becomes a name that no rule lists.
+fn told(origin: &str) -> &str {
+    let is_name = origin.is_empty() || tidegate_abi::check_name(origin.as_bytes()).is_ok();
+    if is_name { origin } else { "?" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_that_cannot_be_a_name_is_neither_unknown_nor_listed() {
+        assert_eq!(told(""), "");
+        assert_eq!(told("shop"), "shop");
+        assert_eq!(told("a\nb"), "?");
+        assert_eq!(told(&"x".repeat(256)), "?");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd, RawFd};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -13,11 +13,15 @@ use rustix::net::{
     SocketFlags, SocketType, accept_with, bind, listen, recv, send, sendmsg, socket_with,
 };
 use tidegate_abi::board::Needs;
-use tidegate_abi::decision::LossMode;
+use tidegate_abi::decision::{LossMode, Outcome};
 use tidegate_abi::geometry::Geometry;
-use tidegate_abi::message::{FRAME_MAX, Message, Welcome};
+use tidegate_abi::message::{
+    Answer, Ask, FRAME_MAX, FaultCode, HELLO_MAP, Message, NO_SEAT, TOKEN, Welcome,
+};
 use tidegate_segment::board::{Board, Process, Record, Settings, Slot, Writers, create};
 use tidegate_segment::clock::monotonic_ns;
+use tidegate_segment::gate::{Gate, Pass, Request, Step, Verdict};
+use tidegate_segment::lane::Lane;
 use tidegate_segment::ledger::Ledger;
 use tidegate_segment::os::memfd::{self, Kind};
 
@@ -39,11 +43,23 @@ pub(crate) fn concurrency(limit: u32) -> Record {
     }
 }
 
+/// What the agent answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Answers {
+    /// Every message.
+    #[default]
+    All,
+    /// Every message, but has no permits for those who ask over the socket.
+    Busy,
+    /// No message, though it takes them all.
+    None,
+}
+
 /// How the agent behaves.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Manners {
-    /// Takes hellos and resolves, and answers none.
-    pub(crate) silent: bool,
+    /// What it answers.
+    pub(crate) answers: Answers,
     /// What its clock is ahead, ns.
     pub(crate) ahead_ns: u64,
     /// Its version, if another one than ours.
@@ -75,6 +91,17 @@ pub(crate) struct State {
     words: [usize; 2],
     seats: u32,
     connections: usize,
+    /// Decides for those without a seat.
+    gate: Gate,
+    held: Vec<Held>,
+    tokens: u128,
+}
+
+/// A permit of a connection.
+struct Held {
+    connection: RawFd,
+    token: [u8; TOKEN],
+    pass: Pass,
 }
 
 impl TestAgent {
@@ -154,7 +181,8 @@ impl Shared {
             let heard: Vec<usize> = (0..connections.len()).filter(|at| ready[at + 2]).collect();
             for at in heard.into_iter().rev() {
                 if !self.answer(&connections[at]) {
-                    connections.remove(at);
+                    let ended = connections.remove(at);
+                    self.state.lock().unwrap().end(&ended);
                 }
             }
             if ready[1] {
@@ -174,15 +202,21 @@ impl Shared {
             return false;
         }
         let mut state = self.state.lock().unwrap();
-        if state.manners.silent {
+        if state.manners.answers == Answers::None {
             return true;
         }
-        let message = Message::decode(&bytes[..length]).unwrap();
-        if let Message::Resolve { name } = message {
-            return state.resolve(connection, name);
-        }
-        assert!(matches!(message, Message::Hello { .. }), "{message:?}");
-        state.welcome(connection)
+        let answer = match Message::decode(&bytes[..length]).unwrap() {
+            Message::Hello { flags, .. } => return state.welcome(connection, flags),
+            Message::Resolve { name } => state.resolve(name),
+            Message::Enter(ask) => state.enter(connection, ask),
+            Message::Exit { token, outcome } => state.exit(connection, token, outcome),
+            other @ (Message::Welcome(_)
+            | Message::Resolved { .. }
+            | Message::Verdict(_)
+            | Message::Exited
+            | Message::Fault { .. }) => panic!("{other:?}"),
+        };
+        send(connection, answer.encode().bytes(), SendFlags::NOSIGNAL).is_ok()
     }
 }
 
@@ -199,6 +233,8 @@ impl State {
             loss_mode: LossMode::Open,
         };
         let (board, mut writers) = create(board_page, geometry, settings).unwrap();
+        let ledger = Ledger::create(ledger_page, geometry).unwrap();
+        let own_generation = writers.seats.seat(0, this_process()).unwrap();
         writers
             .tick
             .beat(monotonic_ns().wrapping_add(manners.ahead_ns));
@@ -206,11 +242,14 @@ impl State {
             manners,
             board,
             writers,
-            ledger: Ledger::create(ledger_page, geometry).unwrap(),
+            ledger,
             files: [board_file, ledger_file],
             words,
             seats: 0,
             connections: 0,
+            gate: Gate::new(board, ledger, 0, own_generation),
+            held: Vec::new(),
+            tokens: 0,
         }
     }
 
@@ -222,31 +261,99 @@ impl State {
         })
     }
 
-    fn resolve(&self, connection: &OwnedFd, name: &str) -> bool {
+    fn resolve(&self, name: &str) -> Message<'static> {
         let found = self.find(name);
         let slot = found.unwrap_or(Slot::OVERFLOW);
-        let answer = Message::Resolved {
+        Message::Resolved {
             slot: slot.index,
             generation: slot.generation,
             overflow: u16::from(found.is_none()),
-        };
-        send(connection, answer.encode().bytes(), SendFlags::NOSIGNAL).is_ok()
+        }
     }
 
-    fn welcome(&mut self, connection: &OwnedFd) -> bool {
-        self.seats += 1;
-        let process = Process {
-            pid: std::process::id(),
-            start: 0,
-            uid: 0,
-            scope: 0,
+    fn enter(&mut self, connection: &OwnedFd, ask: Ask<'_>) -> Message<'static> {
+        if self.manners.answers == Answers::Busy {
+            let (code, text) = (FaultCode::Busy, "busy");
+            return Message::Fault { code, text };
+        }
+        let slot = self.find(ask.resource).unwrap_or(Slot::OVERFLOW);
+        let request = Request {
+            count: ask.count,
+            class: ask.class,
+            direction: ask.direction,
+            ..Request::default()
         };
-        let generation = self.writers.seats.seat(self.seats, process).unwrap();
-        let (no_seat, version) = (self.manners.no_seats, self.manners.version);
+        let step = self.gate.enter(&self.board, Lane::SHARED, slot, request);
+        let answer = match step {
+            Step::Done(Verdict::Admitted(pass)) => {
+                self.tokens += 1;
+                let token = self.tokens.to_le_bytes();
+                let connection = connection.as_raw_fd();
+                self.held.push(Held {
+                    connection,
+                    token,
+                    pass,
+                });
+                Answer::Admitted {
+                    token,
+                    waited_ms: 0,
+                }
+            }
+            Step::Done(Verdict::Refused(refusal)) => Answer::Refused {
+                kind: refusal.kind,
+                reason: refusal.reason,
+                retry: refusal.retry,
+                rule: refusal.rule,
+                retry_after_ms: (refusal.retry_after_ns / 1_000_000).try_into().unwrap(),
+            },
+            stuck @ (Step::Done(Verdict::Stale) | Step::Wait(_)) => panic!("{stuck:?}"),
+        };
+        Message::Verdict(answer)
+    }
+
+    fn exit(
+        &mut self,
+        connection: &OwnedFd,
+        token: [u8; TOKEN],
+        outcome: Outcome,
+    ) -> Message<'static> {
+        let connection = connection.as_raw_fd();
+        let is_it = |held: &Held| held.token == token && held.connection == connection;
+        let at = self.held.iter().position(is_it).unwrap();
+        let pass = self.held.swap_remove(at).pass;
+        self.gate.exit(&self.board, Lane::SHARED, pass, outcome);
+        Message::Exited
+    }
+
+    /// A connection ends, and its permits with it.
+    fn end(&mut self, connection: &OwnedFd) {
+        let connection = connection.as_raw_fd();
+        let ended = self
+            .held
+            .extract_if(.., |held| held.connection == connection);
+        for Held { pass, .. } in ended {
+            self.gate
+                .exit(&self.board, Lane::SHARED, pass, Outcome::Ignore);
+        }
+    }
+
+    /// The number and generation of the next seat, if there is one.
+    fn seat(&mut self, flags: u32) -> (u32, u32) {
+        if self.manners.no_seats || flags & HELLO_MAP == 0 {
+            return (NO_SEAT, 0);
+        }
+        self.seats += 1;
+        let seated = self.writers.seats.seat(self.seats, this_process());
+        (self.seats, seated.unwrap())
+    }
+
+    fn welcome(&mut self, connection: &OwnedFd, flags: u32) -> bool {
+        let (seat, seat_generation) = self.seat(flags);
+        let version = self.manners.version;
         let welcome = Welcome {
             version: version.unwrap_or(tidegate_abi::VERSION),
-            seat: if no_seat { u32::MAX } else { self.seats },
-            seat_generation: generation,
+            seat,
+            seat_generation,
             scope: 0,
             board_words: self.words[0].try_into().unwrap(),
             ledger_words: self.words[1].try_into().unwrap(),
@@ -259,10 +366,21 @@ impl State {
         }
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
-        assert!(ancillary.push(SendAncillaryMessage::ScmRights(&files)));
+        if seat != NO_SEAT {
+            assert!(ancillary.push(SendAncillaryMessage::ScmRights(&files)));
+        }
         let frame = Message::Welcome(welcome).encode();
         let part = [IoSlice::new(frame.bytes())];
         sendmsg(connection, &part, &mut ancillary, SendFlags::NOSIGNAL).is_ok()
+    }
+}
+
+fn this_process() -> Process {
+    Process {
+        pid: std::process::id(),
+        start: 0,
+        uid: 0,
+        scope: 0,
     }
 }
 

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tidegate_abi::decision::{Reason, RefusalKind};
 
-use crate::test_agent::{Manners, TestAgent, concurrency, qps};
-use crate::{Client, ConnectError, OnMissingAgent, Resource};
+use crate::test_agent::{Answers, Manners, TestAgent, concurrency, qps};
+use crate::{Client, ConnectError, Door, OnMissingAgent, Resource};
 
 /// Longest wait for something that the keeper does by itself.
 const SOON: Duration = Duration::from_secs(10);
@@ -67,6 +67,7 @@ fn a_rule_refuses_and_says_why() {
     assert_eq!(agent.inflight("a"), 0);
     assert_eq!(client.status().open, 0);
     assert!(client.status().connected);
+    assert_eq!(client.status().door, Some(Door::Shm));
 }
 
 #[test]
@@ -102,7 +103,7 @@ fn without_an_agent_everything_is_admitted_and_counted_until_one_comes() {
     assert_eq!(admitted(&resource, 50), 50);
     let status = client.status();
     assert!(!status.connected);
-    assert_eq!(status.open, 50);
+    assert_eq!((status.open, status.door), (50, None));
     assert!(status.last_error.unwrap().contains("is the agent running"));
     let agent = TestAgent::start(dir.path(), Manners::default(), &[("a", concurrency(0))]);
     until("the rule of the agent", || resource.enter().is_err());
@@ -142,13 +143,6 @@ fn an_agent_that_cannot_be_trusted_or_understood_is_none() {
     );
     expect(
         Manners {
-            no_seats: true,
-            ..usual()
-        },
-        "gave no seat",
-    );
-    expect(
-        Manners {
             unsealed_board: true,
             ..usual()
         },
@@ -156,7 +150,7 @@ fn an_agent_that_cannot_be_trusted_or_understood_is_none() {
     );
     expect(
         Manners {
-            silent: true,
+            answers: Answers::None,
             ..usual()
         },
         "did not answer within 1000 ms",
@@ -199,7 +193,7 @@ fn a_name_that_the_agent_is_slow_with_shares_the_overflow_slot_for_now() {
     let agent = TestAgent::start(dir.path(), Manners::default(), &[("a", concurrency(2))]);
     let client = client(&dir);
     let known = client.resource("a").unwrap();
-    agent.state().manners.silent = true;
+    agent.state().manners.answers = Answers::None;
     let begin = Instant::now();
     let late = client.resource("b").unwrap();
     assert!(begin.elapsed() >= Duration::from_millis(50));

@@ -6,7 +6,8 @@
 //! | `take NAME COUNT` | enters and keeps the permits | `taken N refused N` |
 //! | `give COUNT` | gives kept permits back | `held N` |
 //! | `try NAME COUNT` | enters and gives back at once | `passed N refused N REASON` |
-//! | `open` | | `open N`: decisions made without an agent's pages |
+//! | `open` | | `open N`: requests admitted without rules |
+//! | `door` | | `shm`, `socket` or `none` |
 //! | `breed NAME COUNT` | forks a child that enters and gives back without a pause, kills it at some moment, so often | `killed N` |
 //! | `offer NAME THREADS PER_SECOND SECONDS` | the same at a rate | `FIRST LAST SPANS`, see `spans` |
 //! | `crowd NAME THREADS SECONDS COUNT` | the same, counted by a shared count | `passed N refused N` |
@@ -24,7 +25,7 @@ use rustix::event::{Timespec, poll};
 use rustix::process::{
     Pid, Signal, WaitOptions, getpid, kill_process, set_parent_process_death_signal, waitpid,
 };
-use tidegate_client::{Client, Permit, Resource};
+use tidegate_client::{Client, Door, Permit, Resource};
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::os::child::fork;
 use tidegate_tests::shared_count::SharedCount;
@@ -85,6 +86,7 @@ impl Actor {
             }
             ["try", name, count] => say(&self.attempt(name, count)?)?,
             ["open"] => say(&format!("open {}", self.client.status().open))?,
+            ["door"] => say(self.client.status().door.map_or("none", Door::name))?,
             ["breed", name, count] => self.breed(name, count)?,
             ["offer", name, threads, per_second, seconds] => {
                 self.offer(name, threads.parse()?, per_second.parse()?, seconds)?;
@@ -238,7 +240,10 @@ fn offer_at_a_rate(resource: &Resource, gap: Duration, begin: Instant, end: Inst
         wait_for(due.saturating_duration_since(Instant::now()));
         let before_ns = monotonic_ns();
         if let Ok(permit) = resource.enter() {
-            spans.admitted(before_ns, monotonic_ns());
+            // What was admitted without rules says nothing about them; `open` counts it.
+            if permit.decided() {
+                spans.admitted(before_ns, monotonic_ns());
+            }
             permit.ok();
         }
         due += gap;

@@ -1,0 +1,117 @@
+//! The way of a process without a seat: each request, and its end, is a question to the agent.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tidegate_abi::decision::Outcome;
+use tidegate_abi::message::{Answer, Ask, Message, TOKEN};
+
+use crate::connection::Connection;
+use crate::error::ConnectError;
+use crate::life::Life;
+
+/// How long the agent may take for an answer.
+const ANSWER_WITHIN: Duration = Duration::from_millis(50);
+
+/// A connection that the threads of a process use in turn.
+///
+/// The agent gives back what was entered on a connection when that ends, so a connection that did not
+/// answer in time is closed: nobody could tell a late answer from the next one.
+#[derive(Debug)]
+pub(crate) struct Asker {
+    line: Mutex<Line>,
+    life: &'static Life,
+}
+
+#[derive(Debug)]
+enum Line {
+    Up(Connection),
+    /// Closed, and why, until the keeper has taken note.
+    Lost(Option<ConnectError>),
+}
+
+impl Asker {
+    pub(crate) const fn new(connection: Connection, life: &'static Life) -> Self {
+        Self {
+            line: Mutex::new(Line::Up(connection)),
+            life,
+        }
+    }
+
+    /// Asks for a permit; `None` if the agent has not decided.
+    pub(crate) fn enter(&self, ask: Ask<'_>) -> Option<Answer> {
+        self.ask(&Message::Enter(ask), |answer| {
+            if let Message::Verdict(verdict) = answer {
+                return Ok(Some(verdict));
+            }
+            is_fault(answer).map(|()| None)
+        })
+        .flatten()
+    }
+
+    /// Gives a permit back. Where the connection is lost, the agent has done so already.
+    pub(crate) fn exit(&self, token: [u8; TOKEN], outcome: Outcome) {
+        let exit = Message::Exit { token, outcome };
+        let _told: Option<()> = self.ask(&exit, |answer| {
+            if let Message::Exited = answer {
+                return Ok(());
+            }
+            is_fault(answer)
+        });
+    }
+
+    /// Why there is no connection any more; `None` while there is one.
+    pub(crate) fn lost(&self) -> Option<ConnectError> {
+        match &mut *self.lock() {
+            Line::Up(_) => None,
+            Line::Lost(why) => Some(why.take().unwrap_or(ConnectError::Ended)),
+        }
+    }
+
+    /// Ends the connection, and its permits with it.
+    pub(crate) fn close(&self) {
+        *self.lock() = Line::Lost(None);
+    }
+
+    /// Closes a forked child's copy of its parent's connection, so that the connection ends with the
+    /// parent. The copy stays where a thread of the parent was asking at the moment of the fork.
+    pub(crate) fn let_go(&self) {
+        if let Ok(mut line) = self.line.try_lock() {
+            *line = Line::Lost(None);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Line> {
+        // Each change of the line is whole.
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ask<T>(
+        &self,
+        question: &Message<'_>,
+        read: impl FnOnce(Message<'_>) -> Result<T, ConnectError>,
+    ) -> Option<T> {
+        let mut line = self.lock();
+        let Line::Up(connection) = &*line else {
+            return None;
+        };
+        match connection.ask(&question.encode(), ANSWER_WITHIN, read) {
+            Ok(answer) => Some(answer),
+            Err(why) => {
+                *line = Line::Lost(Some(why));
+                drop(line);
+                self.life.ring();
+                None
+            }
+        }
+    }
+}
+
+/// A fault is an answer too: the agent is there, and cannot do what it was asked for.
+const fn is_fault(answer: Message<'_>) -> Result<(), ConnectError> {
+    if let Message::Fault { .. } = answer {
+        Ok(())
+    } else {
+        Err(ConnectError::Unexpected("no answer to an enter or exit"))
+    }
+}
