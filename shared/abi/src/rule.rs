@@ -21,7 +21,7 @@ crate::list::listed! {
 pub mod flow {
     crate::list::listed! {
         FIELDS: usize;
-        /// Who it is for, see [`origin`], low half; which node, see [`subject`], high half.
+        /// Who it is for, see [`super::origin`], low half; which node, see [`super::subject`], high half.
         WHO = 5;
         /// Hash of the origin it is for.
         ORIGIN = 6;

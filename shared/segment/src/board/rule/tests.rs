@@ -1,8 +1,10 @@
 //! A rule reads back as it was written.
 
 use tidegate_abi::rule::WORDS;
+use tidegate_limits::breaker::trip::Trip;
 
 use super::*;
+use crate::sync::Word;
 
 const SPAN: Span = Span {
     start: 3,
