@@ -4,8 +4,11 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 
 use tidegate_abi::decision::RefusalKind;
+use tidegate_segment::gate::{BREAKERS, VALUES};
 
-use super::flow::Strategy;
+use super::degrade::Guarded;
+use super::flow::{Behavior, Grade, Strategy};
+use super::param::ParamGrade;
 use super::{Body, Quirks, Resource, Rule};
 use crate::config::schema::fault::Fault;
 
@@ -60,6 +63,10 @@ impl RuleSet {
     pub fn build(rules: Vec<Rule>, quirks: Quirks) -> Result<Self, Vec<Fault>> {
         let mut faults = repeated_ids(&rules);
         faults.extend(mutual_references(&rules));
+        faults.extend(over_bounds(&rules));
+        if quirks == Quirks::Sentinel189 {
+            faults.extend(rules.iter().filter_map(unpaceable));
+        }
         if !faults.is_empty() {
             return Err(faults);
         }
@@ -72,7 +79,7 @@ impl RuleSet {
         for rule in rules {
             let shadowed = match &rule.body {
                 Body::Authority(authority) => first(&mut listed, &authority.resource, &rule),
-                Body::Degrade(_) if quirks == Quirks::Sentinel189 => None,
+                Body::Degrade(_) | Body::System(_) if quirks == Quirks::Sentinel189 => None,
                 Body::System(_) | Body::Param(_) | Body::Flow(_) | Body::Degrade(_) => {
                     first(&mut seen, &rule.body, &rule)
                 }
@@ -199,6 +206,53 @@ fn repeated_ids(rules: &[Rule]) -> Vec<Fault> {
         }
     }
     faults
+}
+
+/// A permit has places for so many breakers and values; the gate could not tell more of them how the
+/// request ended.
+fn over_bounds(rules: &[Rule]) -> Vec<Fault> {
+    let mut held: HashMap<(RefusalKind, &str), usize> = HashMap::new();
+    let over = rules.iter().filter_map(|rule| {
+        let (resource, most, what) = match &rule.body {
+            Body::Degrade(degrade) => {
+                let name = match &degrade.resource {
+                    Guarded::Name(name) => name.as_str(),
+                    Guarded::Unguarded => "*",
+                };
+                (name, BREAKERS, "breakers")
+            }
+            Body::Param(param) if param.grade == ParamGrade::Concurrency => {
+                (param.resource.text(), VALUES, "parameters in flight")
+            }
+            Body::Param(_) | Body::Authority(_) | Body::System(_) | Body::Flow(_) => return None,
+        };
+        let count = held.entry((rule.body.kind(), resource)).or_default();
+        *count = count.saturating_add(1);
+        (*count > most).then(|| {
+            let allowed = format!("at most {most} rules for {what} of one resource");
+            let value = format!("number {count} of \"{resource}\"");
+            Fault::at(rule.place.clone(), rule.path.clone(), value, allowed, "")
+        })
+    });
+    over.collect()
+}
+
+/// Sentinel divides by zero where it loads such a rule, and keeps the rules before.
+fn unpaceable(rule: &Rule) -> Option<Fault> {
+    let flow = rule.body.flow()?;
+    let paces = matches!(
+        flow.grade,
+        Grade::Qps {
+            behavior: Behavior::Pace { .. },
+            ..
+        }
+    );
+    let count = flow.count.get();
+    (paces && count > 0.0 && count < 0.5).then(|| {
+        let allowed = "0, or at least 0.5 with these quirks";
+        let option = format!("{}.count", rule.path);
+        Fault::at(rule.place.clone(), option, count.to_string(), allowed, "")
+    })
 }
 
 /// Two resources that refuse while the other is busy starve each other.

@@ -1,29 +1,103 @@
 //! Decisions for callers that do not map the pages.
 
+use std::time::Duration;
+
+use tidegate_abi::board::{Needs, name_hash};
 use tidegate_abi::decision::{Class, Direction, Outcome};
 use tidegate_segment::board::Slot;
-use tidegate_segment::gate::{Pass, Refusal, Request, Step, Verdict};
+use tidegate_segment::clock::Clock as _;
+use tidegate_segment::gate::{Gate, Name, Pass, Refusal, Request, Step, Verdict, Waiting};
 use tidegate_segment::lane;
 
+use super::limit::Part;
 use super::{HOST, Tenant};
 
+/// Longest time that a caller is held for a rule that lets wait; it is refused where it would be held
+/// longer. Most HTTP clients give up after 30 s.
+const HOLD_MAX: Duration = Duration::from_secs(10);
+
+/// A request that waits; dropped before its turn, it puts back what it holds.
+struct Held<'t, 'a> {
+    gate: &'t Gate,
+    waiting: Option<Waiting<'a>>,
+}
+
+impl<'a> Held<'_, 'a> {
+    /// Goes on with the request.
+    fn resume(mut self) -> Option<Step<'a>> {
+        let waiting = self.waiting.take()?;
+        let lane = lane::current();
+        Some(self.gate.resume(self.gate.board(), lane, &waiting))
+    }
+
+    /// Gives the request up.
+    fn abandon(&mut self) -> Verdict {
+        let Some(waiting) = self.waiting.take() else {
+            return Verdict::Stale;
+        };
+        let lane = lane::current();
+        self.gate.abandon(self.gate.board(), lane, &waiting)
+    }
+}
+
+impl Drop for Held<'_, '_> {
+    fn drop(&mut self) {
+        let _verdict: Verdict = self.abandon();
+    }
+}
+
 impl Tenant {
+    /// An origin or context of a request for a resource; its node is made where a rule needs one.
+    pub fn name(&self, (resource, slot): (&str, Slot), part: Part, name: &str) -> Name {
+        if name.is_empty() {
+            return Name::default();
+        }
+        let record = self.board().record(slot.index);
+        let has_rules = record.is_some_and(|record| record.needs.any(Needs::RULES));
+        let node = has_rules
+            .then(|| self.directory().resolve_part(resource, part, name))
+            .flatten();
+        Name {
+            hash: name_hash(name.as_bytes()),
+            node,
+        }
+    }
+
     /// Decides on a request of a caller of a scope, and counts it in flight in the agent's seat.
     ///
     /// The gate checks the host. In flight in the caller's own scope are only those that map the
     /// pages, so here its allowed QPS stands for its in-flight limit.
-    #[inline]
-    pub fn enter(&self, scope: u32, slot: Slot, request: Request<'_>) -> Verdict {
+    ///
+    /// Where a rule lets wait, the caller is held that long, at most 10 s.
+    pub async fn enter(&self, scope: u32, slot: Slot, request: Request<'_>) -> Verdict {
         if scope != HOST
             && let Err(refusal) = self.check_allowed_qps(scope, slot, request)
         {
             return Verdict::Refused(refusal);
         }
         let board = self.board();
-        match self.gate().enter(board, lane::current(), slot, request) {
-            Step::Done(verdict) => verdict,
-            // No rule that a tenant compiles asks to wait.
-            Step::Wait(_) => Verdict::Stale,
+        let mut step = self.gate().enter(board, lane::current(), slot, request);
+        let mut left = HOLD_MAX;
+        loop {
+            let waiting = match step {
+                Step::Done(verdict) => return verdict,
+                Step::Wait(waiting) => waiting,
+            };
+            let wait_ns = waiting.until_ns().saturating_sub(board.now_ns());
+            let wait = Duration::from_nanos(wait_ns);
+            let mut held = Held {
+                gate: self.gate(),
+                waiting: Some(waiting),
+            };
+            let Some(rest) = left.checked_sub(wait) else {
+                return held.abandon();
+            };
+            left = rest;
+            tokio::time::sleep(wait).await;
+            match held.resume() {
+                Some(next) => step = next,
+                None => return Verdict::Stale,
+            }
         }
     }
 
@@ -36,11 +110,11 @@ impl Tenant {
 
     /// Decides once and holds nothing. Nothing of it will be in flight, so the allowed QPS of the
     /// host holds as well as that of the scope.
-    pub fn admit_once(&self, scope: u32, slot: Slot, request: Request<'_>) -> Verdict {
+    pub async fn admit_once(&self, scope: u32, slot: Slot, request: Request<'_>) -> Verdict {
         if let Err(refusal) = self.check_allowed_qps(HOST, slot, request) {
             return Verdict::Refused(refusal);
         }
-        let verdict = self.enter(scope, slot, request);
+        let verdict = self.enter(scope, slot, request).await;
         if let Verdict::Admitted(pass) = verdict {
             self.exit(pass, Outcome::Ignore);
         }
@@ -114,11 +188,11 @@ mod tests {
         tenant
     }
 
-    #[test]
-    fn the_allowed_qps_of_the_callers_scope_is_enforced_and_counted() {
+    #[tokio::test]
+    async fn the_allowed_qps_of_the_callers_scope_is_enforced_and_counted() {
         let tenant = overloaded(1);
         let slot = tenant.directory().resolve("a").slot;
-        let Verdict::Refused(refusal) = tenant.enter(1, slot, Request::default()) else {
+        let Verdict::Refused(refusal) = tenant.enter(1, slot, Request::default()).await else {
             panic!("refused");
         };
         assert_eq!(
@@ -131,7 +205,7 @@ mod tests {
             ..Request::default()
         };
         for (scope, request) in [(0, Request::default()), (1, outbound)] {
-            let Verdict::Admitted(pass) = tenant.enter(scope, slot, request) else {
+            let Verdict::Admitted(pass) = tenant.enter(scope, slot, request).await else {
                 panic!("admitted");
             };
             tenant.exit(pass, Outcome::Ok);
@@ -140,16 +214,16 @@ mod tests {
         assert_eq!((counts.inflight, counts.passed), (0, 2));
     }
 
-    #[test]
-    fn deciding_once_holds_nothing_and_looks_at_the_host() {
+    #[tokio::test]
+    async fn deciding_once_holds_nothing_and_looks_at_the_host() {
         let tenant = overloaded(1);
         let slot = tenant.directory().resolve("a").slot;
-        let verdict = tenant.admit_once(0, slot, Request::default());
+        let verdict = tenant.admit_once(0, slot, Request::default()).await;
         assert!(matches!(verdict, Verdict::Admitted(_)), "{verdict:?}");
         assert_eq!(tenant.seats().node_counts(slot).inflight, 0);
         let tenant = overloaded(0);
         let slot = tenant.directory().resolve("a").slot;
-        let verdict = tenant.admit_once(0, slot, Request::default());
+        let verdict = tenant.admit_once(0, slot, Request::default()).await;
         assert!(matches!(verdict, Verdict::Refused(_)), "{verdict:?}");
     }
 }

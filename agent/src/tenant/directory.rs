@@ -32,6 +32,9 @@ const PUBLISH_GAP_NS: u64 = 10_000_000;
 /// cannot push them out.
 const KEPT_SHARE: u32 = 8;
 
+/// One slot in this many is kept from nodes for origins and contexts: callers name these as they like.
+const PARTS_SHARE: u32 = 2;
+
 /// Where a name is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
@@ -122,7 +125,7 @@ impl Directory {
         if let Some(slot) = self.find(name) {
             return found(slot);
         }
-        if let Some(slot) = self.add_new(name) {
+        if let Some(slot) = self.add_new(name, KEPT_SHARE) {
             return found(slot);
         }
         self.overflowed.count(1);
@@ -137,16 +140,17 @@ impl Directory {
         if known.is_some() || !self.limits().wants_part(resource, part, name) {
             return known;
         }
-        self.add_new(&whole)
+        self.add_new(&whole, PARTS_SHARE)
     }
 
-    fn add_new(&self, name: &str) -> Option<Slot> {
+    /// Adds a name while one slot in `kept_share` is left for others.
+    fn add_new(&self, name: &str, kept_share: u32) -> Option<Slot> {
         let mut writer = self.writer.lock();
         // Another connection may have added it meanwhile.
         if let Some(slot) = self.find(name) {
             return Some(slot);
         }
-        if !writer.has_room_for_others() {
+        if !writer.has_room(kept_share) {
             return None;
         }
         let added = self.add(&mut writer, name);
@@ -322,9 +326,9 @@ impl Writer {
         self.rules.board()
     }
 
-    fn has_room_for_others(&self) -> bool {
+    fn has_room(&self, kept_share: u32) -> bool {
         let slots = self.board().geometry().resources();
-        let kept = slots / KEPT_SHARE;
+        let kept = slots / kept_share;
         self.board().resources_used() < slots.saturating_sub(kept)
     }
 

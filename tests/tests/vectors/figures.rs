@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Value, json};
 use tidegate_agent::rule::Quirks;
+use tidegate_agent::tenant::limit::Part;
 use tidegate_limits::statistics::max_success_qps;
 use tidegate_segment::board::Slot;
 use tidegate_segment::ledger::{Node as PageNode, NodeCounts};
@@ -151,6 +152,12 @@ impl Figures {
         let Some(slot) = self.slots.get(node) else {
             return json!({ "absent": true });
         };
+        // Without quirks a node of an origin that no rule wants is not kept: there is nothing to ask.
+        let (resource, origin) = node;
+        let limits = world.directory.limits();
+        if !self.words && !origin.is_empty() && !limits.wants_part(resource, Part::Origin, origin) {
+            return Value::Null;
+        }
         let words = world.gate.ledger().node(slot.index).expect("a node");
         let (half, second) = (now_ns / HALF, now_ns / SECOND);
         let now = self.counts(world, node);

@@ -20,6 +20,7 @@ use crate::door::peer::Peer;
 use crate::tenant::Tenant;
 use crate::tenant::client::{Client, Ticket, Who};
 use crate::tenant::directory::Found;
+use crate::tenant::limit::Part;
 use crate::tenant::permit::Permits;
 use crate::tenant::seat_life::{Seated, process_name};
 
@@ -43,7 +44,7 @@ pub(super) async fn serve(
         None => wire.send().await?,
     }
     while wire.receive().await? {
-        connection.reply(&mut wire);
+        connection.reply(&mut wire).await;
         wire.send().await?;
     }
     Ok(())
@@ -107,15 +108,19 @@ impl Connection {
     }
 
     /// Puts the answer to the frame that was received in place.
-    fn reply(&mut self, wire: &mut Wire) {
-        let answer = wire.message().and_then(|frame| self.answer(frame));
+    async fn reply(&mut self, wire: &mut Wire) {
+        let answer = match wire.message() {
+            Ok(frame) => self.answer(frame).await,
+            Err(fault) => Err(fault),
+        };
         wire.put(answer.unwrap_or_else(|fault| fault.frame()));
     }
 
-    fn answer(&mut self, frame: Message<'_>) -> Result<Frame, Fault> {
+    async fn answer(&mut self, frame: Message<'_>) -> Result<Frame, Fault> {
         match frame {
             Message::Enter(ask) => self
                 .enter(ask)
+                .await
                 .map(|answer| Message::Verdict(answer).encode()),
             Message::Exit { token, outcome } => self.exit(&token, outcome),
             Message::Resolve { name } => {
@@ -152,7 +157,7 @@ impl Connection {
         Ok(found)
     }
 
-    fn enter(&mut self, ask: Ask<'_>) -> Result<Answer, Fault> {
+    async fn enter(&mut self, ask: Ask<'_>) -> Result<Answer, Fault> {
         if ask.count == 0 || ask.count > COUNT_MAX {
             return Err(Fault::count(ask.count));
         }
@@ -165,16 +170,21 @@ impl Connection {
             count: ask.count,
             direction: ask.direction,
             class: ask.class,
+            origin: self
+                .tenant
+                .name((ask.resource, found.slot), Part::Origin, ask.origin),
             ..Request::default()
         };
-        match self.tenant.enter(self.client.scope(), found.slot, request) {
+        let scope = self.client.scope();
+        match self.tenant.enter(scope, found.slot, request).await {
             Verdict::Admitted(pass) => {
                 self.permits
                     .hold(token, pass, self.client.who.uid, u64::MAX);
                 self.client.set_held(self.permits.len());
                 Ok(Answer::Admitted {
                     token,
-                    waited_ms: 0,
+                    waited_ms: u32::try_from(pass.waited_ns.div_ceil(1_000_000))
+                        .unwrap_or(u32::MAX),
                 })
             }
             Verdict::Refused(refusal) => Ok(refused(&refusal)),

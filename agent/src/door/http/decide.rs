@@ -10,14 +10,16 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use serde::Serialize;
 use serde_json::json;
+use tidegate_segment::board::Slot;
 use tidegate_segment::clock::monotonic_ns;
-use tidegate_segment::gate::Verdict;
+use tidegate_segment::gate::{Arg, Request, Verdict};
 
 use super::Caller;
 use super::answer::{self, Wrong};
-use super::input::{self, Asked, Ended};
+use super::input::{self, Asked, Ended, Question};
 use crate::door::Context;
-use crate::tenant::HOST;
+use crate::tenant::limit::Part;
+use crate::tenant::{HOST, Tenant};
 
 #[derive(Serialize)]
 struct Given {
@@ -32,11 +34,12 @@ pub(super) async fn enter(
     ConnectInfo(caller): ConnectInfo<Caller>,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Wrong> {
-    let (resource, request) = input::json::<Asked>(body)?.check()?;
+    let question = input::json::<Asked>(body)?.check()?;
     let tenant = &context.tenant;
-    let slot = tenant.directory().resolve(&resource).slot;
+    let args = question.args();
+    let (slot, request) = request(tenant, &question, &args);
     let token = tenant.timed_permits().lock().draw().map_err(busy)?;
-    match tenant.enter(HOST, slot, request) {
+    match tenant.enter(HOST, slot, request).await {
         Verdict::Admitted(pass) => {
             let life_ns = u64::try_from(context.permit_time_to_live.as_nanos());
             let ends_ns = monotonic_ns().saturating_add(life_ns.unwrap_or(u64::MAX));
@@ -45,7 +48,7 @@ pub(super) async fn enter(
             Ok(Json(Given {
                 admitted: true,
                 permit: input::token_text(&token),
-                wait_ms: 0,
+                wait_ms: whole_ms(pass.waited_ns),
             })
             .into_response())
         }
@@ -82,14 +85,37 @@ pub(super) async fn admit(
     query: Result<Query<Asked>, QueryRejection>,
 ) -> Result<Response, Wrong> {
     let Query(asked) = query.map_err(|rejection| Wrong::input(rejection.body_text()))?;
-    let (resource, request) = asked.check()?;
+    let question = asked.check()?;
     let tenant = &context.tenant;
-    let slot = tenant.directory().resolve(&resource).slot;
-    match tenant.admit_once(HOST, slot, request) {
+    let args = question.args();
+    let (slot, request) = request(tenant, &question, &args);
+    match tenant.admit_once(HOST, slot, request).await {
         Verdict::Admitted(_given_back) => Ok(Json(json!({"admitted": true})).into_response()),
         Verdict::Refused(refusal) => Ok(answer::refused(tenant, &refusal)),
         Verdict::Stale => Err(stale()),
     }
+}
+
+/// The slot of a question's resource, and the request with its names and arguments.
+fn request<'a>(
+    tenant: &Tenant,
+    question: &'a Question,
+    args: &'a [Arg<'a>],
+) -> (Slot, Request<'a>) {
+    let resource = question.resource.as_str();
+    let slot = tenant.directory().resolve(resource).slot;
+    let request = Request {
+        origin: tenant.name((resource, slot), Part::Origin, &question.origin),
+        context: tenant.name((resource, slot), Part::Context, &question.context),
+        args,
+        ..question.request
+    };
+    (slot, request)
+}
+
+/// The wait of a pass, rounded up.
+fn whole_ms(waited_ns: u64) -> u32 {
+    u32::try_from(waited_ns.div_ceil(1_000_000)).unwrap_or(u32::MAX)
 }
 
 fn busy(error: crate::tenant::permit::HoldError) -> Wrong {

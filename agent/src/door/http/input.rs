@@ -4,11 +4,13 @@ use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tidegate_abi::argument::{Kind, boolean_hash, float_hash, natural_hash, text_hash};
 use tidegate_abi::check_name;
 use tidegate_abi::decision::{Class, Direction, Outcome};
 use tidegate_abi::message::TOKEN;
 use tidegate_limits::window::COUNT_MAX;
-use tidegate_segment::gate::Request;
+use tidegate_segment::gate::{Arg, Request};
 
 use super::answer::Wrong;
 use crate::tenant::permit::Token;
@@ -21,33 +23,62 @@ pub(super) struct Asked {
     #[serde(default = "one")]
     count: u64,
     origin: Option<String>,
+    context: Option<String>,
     /// Arguments for hot-parameter rules.
     #[serde(default)]
-    args: Vec<serde_json::Value>,
+    args: Vec<Value>,
     class: Option<String>,
+    #[serde(default)]
+    prioritized: bool,
 }
 
 const fn one() -> u64 {
     1
 }
 
-/// Most arguments of a call.
+/// Most arguments of a call, and most values of a list among them.
 const ARGS_MAX: usize = 16;
 
+/// A question that passed the checks.
+#[derive(Debug)]
+pub(super) struct Question {
+    pub(super) resource: String,
+    pub(super) origin: String,
+    pub(super) context: String,
+    /// All of the request but names and arguments.
+    pub(super) request: Request<'static>,
+    args: Vec<Argument>,
+}
+
+/// An argument, hashed.
+#[derive(Debug)]
+enum Argument {
+    None,
+    One(u64),
+    Many(Vec<u64>),
+}
+
+impl Question {
+    /// The arguments as the gate takes them.
+    pub(super) fn args(&self) -> Vec<Arg<'_>> {
+        let args = self.args.iter().map(|argument| match argument {
+            Argument::None => Arg::None,
+            Argument::One(value) => Arg::One(*value),
+            Argument::Many(values) => Arg::Many(values),
+        });
+        args.collect()
+    }
+}
+
 impl Asked {
-    /// The resource's name and the request.
-    pub(super) fn check(self) -> Result<(String, Request<'static>), Wrong> {
+    /// Checks all of it.
+    pub(super) fn check(self) -> Result<Question, Wrong> {
         check("resource", &self.resource)?;
-        if let Some(origin) = &self.origin {
-            check("origin", origin)?;
+        let named = [("origin", &self.origin), ("context", &self.context)];
+        for (field, name) in named {
+            name.as_deref().map_or(Ok(()), |name| check(field, name))?;
         }
-        if self.args.len() > ARGS_MAX {
-            let text = format!(
-                "args has {} values; allowed are {ARGS_MAX}",
-                self.args.len()
-            );
-            return Err(Wrong::input(text));
-        }
+        check_length("args", self.args.len())?;
         let request = Request {
             count: count(self.count)?,
             direction: Direction::In,
@@ -55,9 +86,56 @@ impl Asked {
                 None => Class::Normal,
                 Some(class) => word("class", &class, Class::ALL, Class::name)?,
             },
+            prioritized: self.prioritized,
             ..Request::default()
         };
-        Ok((self.resource, request))
+        let args = self.args.iter().zip(0_u32..);
+        let args = args.map(|(value, place)| argument(value, place));
+        Ok(Question {
+            args: args.collect::<Result<_, Wrong>>()?,
+            resource: self.resource,
+            origin: self.origin.unwrap_or_default(),
+            context: self.context.unwrap_or_default(),
+            request,
+        })
+    }
+}
+
+fn check_length(field: &str, length: usize) -> Result<(), Wrong> {
+    if length > ARGS_MAX {
+        let text = format!("{field} has {length} values; allowed are {ARGS_MAX}");
+        return Err(Wrong::input(text));
+    }
+    Ok(())
+}
+
+/// Hashes an argument. A whole number is an int where it fits, else a long; any other is a double.
+fn argument(argument: &Value, place: u32) -> Result<Argument, Wrong> {
+    match argument {
+        Value::Null => Ok(Argument::None),
+        Value::Array(values) => {
+            check_length(&format!("args[{place}]"), values.len())?;
+            let values = values.iter().map(|one| value(one, place));
+            Ok(Argument::Many(values.collect::<Result<_, Wrong>>()?))
+        }
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+            value(argument, place).map(Argument::One)
+        }
+    }
+}
+
+fn value(argument: &Value, place: u32) -> Result<u64, Wrong> {
+    match argument {
+        Value::String(text) => Ok(text_hash(Kind::Text, text)),
+        Value::Bool(flag) => Ok(boolean_hash(*flag)),
+        Value::Number(number) => Ok(number.as_i64().map_or_else(
+            || float_hash(Kind::Double, number.as_f64().unwrap_or(0.0)),
+            natural_hash,
+        )),
+        Value::Null | Value::Array(_) | Value::Object(_) => Err(Wrong::input(format!(
+            "args[{place}] = {argument}; allowed are a text, a number, true, false, null, or a list \
+             of these without null"
+        ))),
     }
 }
 

@@ -24,7 +24,7 @@ impl Gate {
         let now_ns = clock.now_ns();
         let head = self.board.head(slot.index)?;
         let plain = head.needs.0 & !Needs::QPS == 0 && head.generation == slot.generation;
-        if !plain || !self.seated() {
+        if !plain || request.prioritized || !self.seated() {
             return None;
         }
         let row = self.rows.row(lane)?;
@@ -35,7 +35,8 @@ impl Gate {
         }
         if head.needs.any(Needs::QPS) {
             let node = self.ledger.node(slot.index)?;
-            let admission = node.admit(clock, now_ns, request.count, head.qps_limit);
+            let limit = node.room(now_ns, head.qps_limit);
+            let admission = node.admit(clock, now_ns, request.count, limit);
             if let Admission::Full {
                 passed,
                 retry_after_ns,

@@ -1,9 +1,10 @@
 //! The short way through the flow step: plain concurrency and QPS limits of one resource.
 
 use tidegate_abi::board::Needs;
-use tidegate_abi::decision::Reason;
+use tidegate_abi::decision::{Reason, RefusalKind};
 
-use super::{Ask, Gate, Place, Refusal};
+use super::walk::{Waiting, Walk};
+use super::{Ask, Gate, Place, Refusal, Request, Step, Verdict};
 use crate::board::Record;
 use crate::clock::Clock;
 use crate::ledger::{Admission, Cell, Node};
@@ -47,6 +48,35 @@ impl Gate {
         Ok(place)
     }
 
+    /// The short way of a prioritized request: where the window is full it may borrow of the next half
+    /// second, and wait for that.
+    #[cold]
+    pub(super) fn enter_prioritized<'a, C: Clock>(
+        &self,
+        ask: &Ask<'_, C>,
+        request: Request<'a>,
+        record: &Record,
+    ) -> Step<'a> {
+        let refusal = match self.decide_plain(ask, record) {
+            Ok(place) => return Step::Done(Verdict::Admitted(ask.admit(place))),
+            Err(refusal) => refusal,
+        };
+        let full = matches!(
+            (refusal.kind, refusal.reason),
+            (RefusalKind::Flow, Reason::Qps)
+        );
+        let node = self.ledger.node(ask.slot.index).filter(|_node| full);
+        let count = ask.request.count;
+        let wait = node.and_then(|node| node.borrow(ask.now_ns, count, record.qps_limit));
+        let Some(wait_ns) = wait else {
+            return Step::Done(Verdict::Refused(ask.refuse(refusal)));
+        };
+        let generation = self.board.rules_generation();
+        let begun = Walk::begin(ask.slot, request, ask.now_ns, generation);
+        let walk = Walk::borrowed(&begun, record, wait_ns);
+        Step::Wait(Waiting::new(ask.now_ns.saturating_add(wait_ns), walk))
+    }
+
     fn take_plain_place<C>(&self, ask: &Ask<'_, C>, record: &Record) -> Result<Cell, Refusal> {
         let (limit, rule) = (record.concurrency_limit, record.concurrency_rule);
         self.take_place(ask.slot, ask.request.count, limit)
@@ -84,7 +114,8 @@ impl Gate {
 /// Counts the pass in the node's window, if its QPS limit allows it.
 #[inline]
 fn pass<C: Clock>(ask: &Ask<'_, C>, record: &Record, node: Node) -> Result<(), Refusal> {
-    match node.admit(ask.clock, ask.now_ns, ask.request.count, record.qps_limit) {
+    let limit = node.room(ask.now_ns, record.qps_limit);
+    match node.admit(ask.clock, ask.now_ns, ask.request.count, limit) {
         Admission::Admitted(_epoch) => Ok(()),
         Admission::Full {
             passed,

@@ -187,7 +187,11 @@ impl Gate {
             return Step::Done(Verdict::Stale);
         }
         if record.needs.0 & !PLAIN == 0 {
-            return Step::Done(self.enter_plain(&ask, &record));
+            return if request.prioritized {
+                self.enter_prioritized(&ask, request, &record)
+            } else {
+                Step::Done(self.enter_plain(&ask, &record))
+            };
         }
         let generation = self.board.rules_generation();
         self.walk(&ask, &Walk::begin(slot, request, now_ns, generation))
@@ -229,6 +233,25 @@ impl Gate {
             books,
         };
         self.walk(&ask, &walk)
+    }
+
+    /// Ends a request that waits and will not be resumed: what it held is put back, and it counts as
+    /// refused. Its turn in a queue is lost.
+    pub fn abandon<C: Clock>(&self, clock: &C, lane: Lane, waiting: &Waiting<'_>) -> Verdict {
+        let walk = waiting.walk();
+        let (slot, request) = (walk.slot(), walk.request());
+        let Some(books) = self.books(lane, slot).filter(|_books| self.seated()) else {
+            return Verdict::Stale;
+        };
+        let ask = Ask {
+            clock,
+            lane,
+            now_ns: clock.now_ns(),
+            slot,
+            request: &request,
+            books,
+        };
+        self.give_up(&ask, &walk, waiting.until_ns())
     }
 
     /// Gives an admitted request back. Nothing happens if the seat was taken away meanwhile: its

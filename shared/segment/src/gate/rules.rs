@@ -138,13 +138,7 @@ fn subject(view: &View, flow: &FlowRule, walk: &Walk<'_>) -> Option<(Slot, bool)
 /// A limit on the node's own window. A prioritized request may borrow from the next bucket.
 fn look_at_window(asked: &Asked<'_>, target: &Target, limit: u32, walk: &mut Walk<'_>) -> Answer {
     let (number, now_ns, request) = (asked.rule.number, asked.now_ns, walk.request());
-    let room = limit.saturating_sub(target.node.arrived(now_ns));
-    // The limit of "not limited" stays that.
-    let room = if limit >= tidegate_limits::window::COUNT_MAX {
-        limit
-    } else {
-        room
-    };
+    let room = target.node.room(now_ns, limit);
     match target.node.peek(now_ns, request.count, room) {
         Admission::Admitted(_) => {
             if target.own && !asked.observes() {

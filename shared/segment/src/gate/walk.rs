@@ -1,7 +1,7 @@
 //! The walk through a resource's rules: look at each in order, then commit what they count.
 
 use tidegate_abi::board::Needs;
-use tidegate_abi::decision::{Direction, Mode, Outcome};
+use tidegate_abi::decision::{Direction, Mode, Outcome, Reason};
 use tidegate_limits::number::whole_ms;
 
 use super::request::{Held, remember};
@@ -22,6 +22,9 @@ impl<'a> Waiting<'a> {
     /// When to go on, monotonic ns.
     pub const fn until_ns(&self) -> u64 {
         self.until_ns
+    }
+    pub(super) const fn new(until_ns: u64, walk: Walk<'a>) -> Self {
+        Self { until_ns, walk }
     }
     pub(super) const fn walk(&self) -> Walk<'a> {
         self.walk
@@ -101,6 +104,21 @@ impl<'a> Walk<'a> {
                 ..Held::NOTHING
             },
         }
+    }
+
+    /// A request on a plain resource that has borrowed its pass there and waits for it.
+    pub(super) fn borrowed(begun: &Self, record: &Record, wait_ns: u64) -> Self {
+        let mut walk = Self {
+            borrowed: Some(begun.slot),
+            scopes_passed: true,
+            waited_ns: wait_ns,
+            ..*begun
+        };
+        if record.needs.any(Needs::CONCURRENCY) {
+            let (limit, rule) = (record.concurrency_limit, record.concurrency_rule);
+            walk.limit_inflight(begun.slot, limit, rule);
+        }
+        walk
     }
 
     pub(super) const fn slot(&self) -> Slot {
@@ -389,7 +407,7 @@ impl Gate {
             if limits.passes == u32::MAX && !needs.any(Needs::COUNTED | Needs::QPS) {
                 continue;
             }
-            let limit = limits.passes.saturating_sub(node.arrived(ask.now_ns));
+            let limit = node.room(ask.now_ns, limits.passes);
             match node.admit(ask.clock, ask.now_ns, count, limit) {
                 Admission::Admitted(epoch) => {
                     if needs.any(Needs::SECONDS) {
@@ -429,6 +447,18 @@ impl Gate {
             }
         }
         Verdict::Refused(ask.refuse(refusal))
+    }
+
+    /// Refuses a request that does not wait until its turn.
+    pub(super) fn give_up<C: Clock>(
+        &self,
+        ask: &Ask<'_, C>,
+        walk: &Walk<'_>,
+        until_ns: u64,
+    ) -> Verdict {
+        let wait_ns = until_ns.saturating_sub(ask.now_ns);
+        let refusal = Refusal::flow(Reason::Queue, Refusal::NO_RULE, 0, 0, wait_ns);
+        self.refuse_walk(ask, &self.board.view(), walk, refusal)
     }
 
     /// Gives back what a request that is refused after all held on its way: probes and values.

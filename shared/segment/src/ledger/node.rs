@@ -5,7 +5,7 @@ use core::num::NonZeroU64;
 use tidegate_abi::ledger::node as field;
 use tidegate_limits::borrow::{self, Borrowed};
 use tidegate_limits::statistics;
-use tidegate_limits::window::{Age, BucketLength, Window};
+use tidegate_limits::window::{Age, BucketLength, COUNT_MAX, Window};
 
 use crate::clock::Clock;
 use crate::sync::{Ordering, Word};
@@ -146,6 +146,16 @@ impl Node {
     #[inline(always)]
     pub fn arrived(&self, now_ns: u64) -> u32 {
         self.borrowed(now_ns).arrived()
+    }
+
+    /// What a limit leaves for passes that were not borrowed. The limit of "not limited" stays that.
+    #[inline]
+    pub fn room(&self, now_ns: u64, limit: u32) -> u32 {
+        // Relaxed: a borrower stores its word before anybody may count on it.
+        if limit >= COUNT_MAX || self.line[field::BORROWED].load(Ordering::Relaxed) == 0 {
+            return limit;
+        }
+        limit.saturating_sub(self.arrived(now_ns))
     }
 
     fn borrowed(self, now_ns: u64) -> Borrowed {
