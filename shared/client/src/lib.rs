@@ -68,4 +68,6 @@ pub use error::{ConnectError, NameError};
 pub use permit::Permit;
 pub use refused::Refused;
 pub use resource::{Ask, Resource};
+pub use tidegate_abi::argument;
 pub use tidegate_abi::decision::{Class, Direction, Reason, RefusalKind};
+pub use tidegate_segment::gate::Arg;

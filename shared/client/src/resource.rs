@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tidegate_abi::board::name_hash;
 use tidegate_abi::decision::{Class, Direction};
-use tidegate_segment::gate::{Name, Request};
+use tidegate_segment::gate::{Arg, Name, Request};
 
 use crate::client::Inner;
 use crate::entry::Entry;
@@ -105,6 +105,21 @@ impl<'r> Ask<'r> {
     pub const fn origin(mut self, name: &'r str) -> Self {
         self.request.origin = named(name);
         self.origin = name;
+        self
+    }
+
+    /// In which context the work runs, for chain rules; empty by default.
+    #[inline]
+    pub const fn context(mut self, name: &'r str) -> Self {
+        self.request.context = named(name);
+        self
+    }
+
+    /// The arguments, for hot-parameter rules, each hashed with its type by [`crate::argument`]. A
+    /// service that does not map the pages has none.
+    #[inline]
+    pub const fn args(mut self, args: &'r [Arg<'r>]) -> Self {
+        self.request.args = args;
         self
     }
 

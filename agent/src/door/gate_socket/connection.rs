@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,7 +35,8 @@ pub(super) async fn serve(
     hello_deadline: Duration,
 ) -> io::Result<()> {
     let mut wire = Wire::new(socket);
-    let Some(hello) = first_frame(&mut wire, hello_deadline).await? else {
+    let first = Box::pin(first_frame(&mut wire, hello_deadline));
+    let Some(hello) = first.await? else {
         return Ok(());
     };
     let mut connection = Connection::begin(context, &wire, hello)?;
@@ -68,6 +70,9 @@ async fn first_frame(wire: &mut Wire, deadline: Duration) -> io::Result<Option<H
         }
     }
 }
+
+/// A request that is being decided.
+type Held<'c> = Pin<Box<dyn Future<Output = Result<Answer, Fault>> + Send + 'c>>;
 
 /// What a connection holds. Dropping it gives all of that back.
 struct Connection {
@@ -107,21 +112,25 @@ impl Connection {
         wire.put(hello::welcome(&self.tenant, who.seat, self.client.scope()));
     }
 
-    /// Puts the answer to the frame that was received in place.
+    /// Puts the answer to the frame that was received in place; one that asks for a permit may be held.
     async fn reply(&mut self, wire: &mut Wire) {
-        let answer = match wire.message() {
-            Ok(frame) => self.answer(frame).await,
-            Err(fault) => Err(fault),
+        let asked = match wire.message() {
+            Ok(Message::Enter(ask)) => Some(self.held(ask).await),
+            _ => None,
         };
+        match asked {
+            Some(answer) => wire.put(verdict(answer)),
+            None => self.reply_at_once(wire),
+        }
+    }
+
+    fn reply_at_once(&mut self, wire: &mut Wire) {
+        let answer = wire.message().and_then(|frame| self.answer(frame));
         wire.put(answer.unwrap_or_else(|fault| fault.frame()));
     }
 
-    async fn answer(&mut self, frame: Message<'_>) -> Result<Frame, Fault> {
+    fn answer(&mut self, frame: Message<'_>) -> Result<Frame, Fault> {
         match frame {
-            Message::Enter(ask) => self
-                .enter(ask)
-                .await
-                .map(|answer| Message::Verdict(answer).encode()),
             Message::Exit { token, outcome } => self.exit(&token, outcome),
             Message::Resolve { name } => {
                 let Found { slot, overflow } = self.resolve("name", name)?;
@@ -135,6 +144,7 @@ impl Connection {
             Message::Hello { .. } => Err(Fault::second_hello()),
             Message::Welcome(_)
             | Message::Resolved { .. }
+            | Message::Enter(_)
             | Message::Verdict(_)
             | Message::Exited
             | Message::Fault { .. } => Err(Fault::not_a_question()),
@@ -155,6 +165,11 @@ impl Connection {
             self.names.insert(Box::from(name), found);
         }
         Ok(found)
+    }
+
+    /// Asks the gate, on the heap: most frames ask for nothing that may be held.
+    fn held<'c>(&'c mut self, ask: Ask<'c>) -> Held<'c> {
+        Box::pin(self.enter(ask))
     }
 
     async fn enter(&mut self, ask: Ask<'_>) -> Result<Answer, Fault> {
@@ -201,6 +216,13 @@ impl Connection {
             .exit(pass.ok_or_else(Fault::no_permit)?, outcome);
         self.client.set_held(self.permits.len());
         Ok(Message::Exited.encode())
+    }
+}
+
+fn verdict(answer: Result<Answer, Fault>) -> Frame {
+    match answer {
+        Ok(answer) => Message::Verdict(answer).encode(),
+        Err(fault) => fault.frame(),
     }
 }
 

@@ -74,7 +74,7 @@ impl Gate {
         let generation = self.board.rules_generation();
         let begun = Walk::begin(ask.slot, request, ask.now_ns, generation);
         let walk = Walk::borrowed(&begun, record, wait_ns);
-        Step::Wait(Waiting::new(ask.now_ns.saturating_add(wait_ns), walk))
+        Step::Wait(Waiting::new(ask.now_ns.saturating_add(wait_ns), &walk))
     }
 
     fn take_plain_place<C>(&self, ask: &Ask<'_, C>, record: &Record) -> Result<Cell, Refusal> {

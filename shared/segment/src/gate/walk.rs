@@ -23,8 +23,11 @@ impl<'a> Waiting<'a> {
     pub const fn until_ns(&self) -> u64 {
         self.until_ns
     }
-    pub(super) const fn new(until_ns: u64, walk: Walk<'a>) -> Self {
-        Self { until_ns, walk }
+    pub(super) const fn new(until_ns: u64, walk: &Walk<'a>) -> Self {
+        Self {
+            until_ns,
+            walk: *walk,
+        }
     }
     pub(super) const fn walk(&self) -> Walk<'a> {
         self.walk

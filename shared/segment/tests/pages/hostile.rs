@@ -1,12 +1,13 @@
 //! Whatever stands in a ledger, a decision ends, does not panic and stays inside the pages.
 
-use crate::fixture::Fixture;
+use crate::exact::{breaker, flow, param};
+use crate::fixture::{Fixture, SECOND};
 use proptest::prelude::*;
 use tidegate_abi::board::Needs;
 use tidegate_abi::decision::{LossMode, Outcome};
 use tidegate_abi::geometry::Geometry;
-use tidegate_segment::board::{Board, Record};
-use tidegate_segment::gate::{Gate, Request, Step, Verdict};
+use tidegate_segment::board::{Board, FlowLimit, ParamLimit, Record, Rule, WarmUpNumbers};
+use tidegate_segment::gate::{Arg, Gate, Request, Step, Verdict};
 use tidegate_segment::lane::Lane;
 use tidegate_segment::ledger::Ledger;
 use tidegate_segment::page::Page;
@@ -20,6 +21,54 @@ fn record() -> Record {
         observed_qps_limit: 2,
         ..Record::default()
     }
+}
+
+/// One rule of each kind and behavior, each with a line of state of its own.
+fn every_kind() -> Vec<Rule> {
+    let warm_up = WarmUpNumbers {
+        count: 10.0,
+        period_s: 5,
+        cold_factor: 3,
+    };
+    let (window_ns, max_wait_ns) = (10 * SECOND, SECOND);
+    let mut rules = vec![
+        param(ParamLimit::Strict { duration_s: 1 }, 5),
+        param(ParamLimit::Concurrency, 5),
+        param(
+            ParamLimit::Pace {
+                duration_s: 1,
+                max_wait_ms: 500,
+            },
+            5,
+        ),
+        param(
+            ParamLimit::Bucket {
+                burst: 1,
+                duration_s: 1,
+            },
+            5,
+        ),
+    ];
+    let limit = 5;
+    let limits = [
+        FlowLimit::Qps(limit),
+        FlowLimit::Concurrency(limit),
+        FlowLimit::Window { limit, window_ns },
+        FlowLimit::Strict { limit, window_ns },
+        FlowLimit::Pace {
+            count: 10.0,
+            max_wait_ns,
+        },
+        FlowLimit::WarmUp(warm_up),
+        FlowLimit::WarmUpPace {
+            warm_up,
+            max_wait_ns,
+        },
+    ];
+    rules.extend(limits.map(flow));
+    rules.push(breaker());
+    let lines = (0..).zip(rules);
+    lines.map(|(state, rule)| Rule { state, ..rule }).collect()
 }
 
 /// A ledger of the fixture's geometry whose words after the header are `words`, over and over.
@@ -51,6 +100,34 @@ proptest! {
         let _scopes = ledger.scope_counts(&fixture.board, 0);
         let _one_shot = gate.admit_one_shot(&fixture.clock, 0);
         ledger.clear_seat(1, fixture.board.resources_used());
+    }
+
+    #[test]
+    fn any_bits_are_survived_by_every_kind_of_rule(words in prop::collection::vec(any::<u64>(), 1..64)) {
+        let mut fixture = Fixture::new(LossMode::Open);
+        let needs = Needs::RULES | Needs::COUNTED | Needs::SECONDS | Needs::SYSTEM;
+        let record = Record { needs: Needs(needs), ..Record::default() };
+        let slot = fixture.writers.rules.add("r", &record, &every_kind()).unwrap();
+        let seated = fixture.gate(1, 0);
+        let ledger = ledger_of(fixture.board.geometry(), &words);
+        let gate = Gate::new(fixture.board, ledger, seated.seat(), 1);
+        let args = [Arg::Many(&[1, u64::MAX, 3])];
+        let request = Request { args: &args, prioritized: true, ..Request::default() };
+        for outcome in [Outcome::Ok, Outcome::Error, Outcome::Ignore] {
+            let mut step = gate.enter(&fixture.clock, Lane::SHARED, slot, request);
+            // One wait for each value and each rule is the most.
+            for _wait in 0..32 {
+                match step {
+                    Step::Wait(waiting) => step = gate.resume(&fixture.clock, Lane::SHARED, &waiting),
+                    Step::Done(_) => break,
+                }
+            }
+            match step {
+                Step::Done(Verdict::Admitted(pass)) => gate.exit(&fixture.clock, Lane::SHARED, pass, outcome),
+                Step::Done(_) => {}
+                Step::Wait(_) => prop_assert!(false, "a decision ends"),
+            }
+        }
     }
 
     #[test]

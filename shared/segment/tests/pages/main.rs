@@ -1,6 +1,8 @@
 //! The gate and the pages, from outside: what a caller sees.
 
 #[cfg(test)]
+mod exact;
+#[cfg(test)]
 mod fixture;
 #[cfg(test)]
 mod gate;
