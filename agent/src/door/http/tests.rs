@@ -203,7 +203,7 @@ const BAD_BODIES: [(&str, &str); 14] = [
     ),
     (
         r#"{"resource":"a","colour":1}"#,
-        "colour: unknown field `colour`, expected one of `resource`, `count`, `origin`, `args`, `class`",
+        "colour: unknown field `colour`, expected one of `resource`, `count`, `origin`, `context`, `args`, `class`, `prioritized`",
     ),
     (
         r#"{"resource":7}"#,
