@@ -18,6 +18,10 @@ use super::seats::Seat;
 /// a decision must have gone on and found its seat taken away.
 const REST: Duration = Duration::from_secs(10);
 
+/// Most seats of one process. A seat rests after its connection ended, so a process that connects
+/// again and again would else take them all from the others.
+pub const SEATS_OF_PROCESS: usize = 16;
+
 /// Why a process gets no seat.
 #[derive(Debug, thiserror::Error)]
 pub enum NoSeat {
@@ -27,6 +31,9 @@ pub enum NoSeat {
     /// It cannot be watched.
     #[error("its death cannot be watched: {0}")]
     Unwatched(std::io::Error),
+    /// It has, or had a moment ago, as many as one process may.
+    #[error("it has {SEATS_OF_PROCESS} seats already; connect once for a process")]
+    TooMany,
     /// All seats are taken.
     #[error("all seats are taken; raise pages.max_seats and restart")]
     Full,
@@ -58,6 +65,9 @@ pub fn seat(
         None => pidfd_open(pid, PidfdFlags::NONBLOCK)
             .map_err(|errno| NoSeat::Unwatched(errno.into()))?,
     };
+    if tenant.seats().held_by(&process) >= SEATS_OF_PROCESS {
+        return Err(NoSeat::TooMany);
+    }
     let death = watchable(pidfd).map_err(NoSeat::Unwatched)?;
     let seat = tenant.seats().take(process).ok_or(NoSeat::Full)?;
     let (end, ended) = oneshot::channel();
@@ -181,6 +191,22 @@ mod tests {
         tokio::time::sleep(REST + Duration::from_millis(1)).await;
         let again = seat(&tenant, me, None).unwrap();
         assert_eq!(again.seat.index, first.index);
+    }
+
+    #[tokio::test]
+    async fn a_process_that_connects_on_and_on_leaves_seats_to_others() {
+        let tenant = Arc::new(tenant(Geometry::new(8, 64, 2, 2).unwrap()));
+        // Seat 0 is this process's own, as the agent; these two are others by their start times.
+        let me = process(std::process::id());
+        let [busy, other] = [1, 2].map(|later| Process {
+            start: me.start + later,
+            ..me
+        });
+        for _connection in 0..SEATS_OF_PROCESS {
+            drop(seat(&tenant, busy, None).unwrap());
+        }
+        assert!(matches!(seat(&tenant, busy, None), Err(NoSeat::TooMany)));
+        let _other = seat(&tenant, other, None).unwrap();
     }
 
     #[tokio::test]

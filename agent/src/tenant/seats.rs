@@ -80,6 +80,17 @@ impl Seats {
         Some(Seat { index, generation })
     }
 
+    /// Seats that a process has, those included that rest after its connection ended.
+    pub fn held_by(&self, process: &Process) -> usize {
+        let table = self.table.lock();
+        let board = table.writer.board();
+        let taken = (0..).zip(&table.free).filter(|(_index, free)| !**free);
+        taken
+            .filter_map(|(index, _taken)| board.seat_info(index))
+            .filter(|seat| (seat.pid, seat.start) == (process.pid, process.start))
+            .count()
+    }
+
     /// Takes a seat away: its permits no longer count. It is not free yet.
     pub fn revoke(&self, seat: Seat) {
         self.table.lock().writer.revoke(seat.index);

@@ -75,7 +75,7 @@ impl Hello {
         match seat_life::seat(&context.tenant, process, peer::pidfd(socket)) {
             Ok(seated) => Some(seated),
             Err(no_seat) => {
-                tracing::info!(pid = peer.pid, %no_seat, "no seat: served over the socket");
+                tracing::debug!(pid = peer.pid, %no_seat, "no seat: served over the socket");
                 None
             }
         }
