@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
-use tidegate_abi::decision::{Class, Direction, Outcome};
+use tidegate_abi::decision::Outcome;
 use tidegate_abi::message::{Answer, Ask};
 
 use super::echo::trip_p50_us;
@@ -53,13 +53,7 @@ pub(super) fn figures() -> [Figure; 2] {
 
 fn socket_p50_us(directory: &Path) -> Result<f64, NoFigure> {
     let mut caller = GateConnection::connect(directory).map_err(wrong)?;
-    let ask = Ask {
-        resource: "bench",
-        origin: "",
-        count: 1,
-        class: Class::Normal,
-        direction: Direction::In,
-    };
+    let ask = Ask::of("bench");
     trip_p50_us(|| {
         let start = Instant::now();
         let answer = caller.enter(ask).map_err(wrong)?;

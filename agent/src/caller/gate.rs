@@ -24,7 +24,7 @@ const DEADLINE: Duration = Duration::from_mins(1);
 #[derive(Debug)]
 pub struct GateConnection {
     socket: OwnedFd,
-    buffer: [u8; FRAME_MAX],
+    buffer: Box<[u8; FRAME_MAX]>,
 }
 
 impl GateConnection {
@@ -37,7 +37,7 @@ impl GateConnection {
         let socket = open(&path).map_err(|error| NoAnswer::Connect { path, error })?;
         let mut caller = Self {
             socket,
-            buffer: [0; FRAME_MAX],
+            buffer: Box::new([0; FRAME_MAX]),
         };
         let hello = Message::Hello {
             version: tidegate_abi::VERSION,
@@ -55,7 +55,7 @@ impl GateConnection {
     ///
     /// # Errors
     /// The agent gave no answer, or found the question faulty.
-    pub fn enter(&mut self, ask: Ask<'_>) -> Result<Answer, NoAnswer> {
+    pub fn enter(&mut self, ask: Ask<'_>) -> Result<Answer<'_>, NoAnswer> {
         let answer = self.ask(&Message::Enter(ask))?;
         let Message::Verdict(verdict) = answer else {
             return Err(unexpected(&answer));
@@ -100,8 +100,8 @@ impl GateConnection {
     }
 
     fn receive(&mut self) -> Result<Message<'_>, NoAnswer> {
-        let (length, _whole) =
-            recv(&self.socket, &mut self.buffer, RecvFlags::empty()).map_err(io::Error::from)?;
+        let (length, _whole) = recv(&self.socket, self.buffer.as_mut_slice(), RecvFlags::empty())
+            .map_err(io::Error::from)?;
         let frame = self.buffer.get(..length).unwrap_or_default();
         if frame.is_empty() {
             return Err(NoAnswer::Closed);

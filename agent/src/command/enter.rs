@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::json;
-use tidegate_abi::decision::{Class, Direction, Outcome};
-use tidegate_abi::message::{Answer, Ask};
+use tidegate_abi::argument::{Arg, Kind, natural_hash, text_hash};
+use tidegate_abi::decision::Outcome;
+use tidegate_abi::message::{Answer, ArgsBuffer, Ask};
 
 use super::output::{Failure, REFUSED, say};
 use super::place::Surroundings;
@@ -31,6 +32,16 @@ pub(super) struct Options {
     /// Name of the caller, for rules that look at it
     #[arg(long, default_value = "")]
     origin: String,
+    /// Context in which the work runs, for chain rules
+    #[arg(long, default_value = "")]
+    context: String,
+    /// An argument, for hot-parameter rules: a whole number counts as an int, all else as text; give it
+    /// again for the next one
+    #[arg(long = "arg", value_name = "VALUE")]
+    args: Vec<String>,
+    /// May borrow from the next half second where a QPS rule is full
+    #[arg(long)]
+    prioritized: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -44,6 +55,11 @@ fn seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|_out_of_range| allowed())
 }
 
+fn hash_of(text: &str) -> u64 {
+    let number: Result<i64, _> = text.parse();
+    number.map_or_else(|_text| text_hash(Kind::Text, text), natural_hash)
+}
+
 fn allowed() -> String {
     "a number of seconds, 0 or more, such as 2.5".to_owned()
 }
@@ -51,13 +67,16 @@ fn allowed() -> String {
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
     let directory = Surroundings::here().to_ask(options.runtime_dir.as_deref());
     let mut caller = GateConnection::connect(&directory).map_err(Failure::of)?;
+    let values = options.args.iter().map(|text| Arg::One(hash_of(text)));
+    let arguments = ArgsBuffer::of(&values.collect::<Vec<_>>());
     let answer = caller
         .enter(Ask {
-            resource: &options.resource,
             origin: &options.origin,
+            context: &options.context,
             count: options.count,
-            class: Class::Normal,
-            direction: Direction::In,
+            prioritized: options.prioritized,
+            args: arguments.args(),
+            ..Ask::of(&options.resource)
         })
         .map_err(Failure::of)?;
     say(if options.json {
@@ -74,27 +93,32 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     }
 }
 
-fn answer_json(answer: Answer) -> serde_json::Value {
+fn answer_json(answer: Answer<'_>) -> serde_json::Value {
     match answer {
         Answer::Admitted { waited_ms, .. } => json!({"admitted": true, "wait_ms": waited_ms}),
         Answer::Refused {
             kind,
             reason,
             retry,
-            rule,
+            rule: _,
             retry_after_ms,
+            value,
+            limit,
+            id,
         } => json!({
             "admitted": false,
             "kind": kind.name(),
-            "rule": (rule != u32::MAX).then_some(rule),
+            "rule": (!id.is_empty()).then_some(id),
             "reason": reason.name(),
+            "value": value,
+            "limit": limit,
             "retry": retry,
             "retry_after_ms": retry_after_ms,
         }),
     }
 }
 
-fn answer_text(resource: &str, answer: Answer) -> String {
+fn answer_text(resource: &str, answer: Answer<'_>) -> String {
     match answer {
         Answer::Admitted { waited_ms: 0, .. } => format!("{resource}: admitted"),
         Answer::Admitted { waited_ms, .. } => {
@@ -103,17 +127,26 @@ fn answer_text(resource: &str, answer: Answer) -> String {
         Answer::Refused {
             kind,
             reason,
-            rule,
             retry_after_ms,
+            value,
+            limit,
+            id,
             ..
         } => {
-            let by = if rule == u32::MAX {
+            let by = if id.is_empty() {
                 kind.name().to_owned()
             } else {
-                format!("{} rule {rule}", kind.name())
+                format!("{} rule {id}", kind.name())
             };
             let reason = reason.name();
-            format!("{resource}: refused by {by} ({reason}); come again in {retry_after_ms} ms")
+            let measured = if (value, limit) == (0, 0) {
+                String::new()
+            } else {
+                format!(": {value} of {limit}")
+            };
+            format!(
+                "{resource}: refused by {by} ({reason}{measured}); come again in {retry_after_ms} ms"
+            )
         }
     }
 }
@@ -124,32 +157,38 @@ mod tests {
 
     use super::*;
 
-    const BY_RULE: Answer = Answer::Refused {
+    const BY_RULE: Answer<'_> = Answer::Refused {
         kind: RefusalKind::Flow,
         reason: Reason::Qps,
         retry: true,
         rule: 4,
         retry_after_ms: 120,
+        value: 100,
+        limit: 99,
+        id: "orders",
     };
-    const BY_SCOPE: Answer = Answer::Refused {
+    const BY_SCOPE: Answer<'_> = Answer::Refused {
         kind: RefusalKind::System,
         reason: Reason::Overload,
         retry: false,
         rule: u32::MAX,
         retry_after_ms: 1000,
+        value: 0,
+        limit: 0,
+        id: "",
     };
 
     #[test]
     fn a_refusal_says_who_why_and_when() {
         assert_eq!(
             answer_text("a", BY_RULE),
-            "a: refused by flow rule 4 (qps); come again in 120 ms"
+            "a: refused by flow rule orders (qps: 100 of 99); come again in 120 ms"
         );
         assert_eq!(
             answer_text("a", BY_SCOPE),
             "a: refused by system (overload); come again in 1000 ms"
         );
-        assert_eq!(answer_json(BY_RULE)["rule"], 4);
+        assert_eq!(answer_json(BY_RULE)["rule"], "orders");
         assert_eq!(answer_json(BY_SCOPE)["rule"], serde_json::Value::Null);
     }
 

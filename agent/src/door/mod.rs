@@ -3,6 +3,7 @@
 //! [`Doors::open`] places the sockets, [`Doors::serve`] answers on them until it is dropped. The gate
 //! decides; a door only carries the question and the answer.
 
+mod arguments;
 pub mod gate_socket;
 pub mod http;
 pub mod open_files;

@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use tidegate_abi::board::{Needs, name_hash};
 use tidegate_abi::decision::{Class, Direction, Outcome};
 use tidegate_segment::board::Slot;
 use tidegate_segment::clock::Clock as _;
-use tidegate_segment::gate::{Gate, Name, Pass, Refusal, Request, Step, Verdict, Waiting};
+use tidegate_segment::gate::{Gate, Pass, Refusal, Request, Step, Verdict, Waiting};
 use tidegate_segment::lane;
 
-use super::limit::Part;
 use super::{HOST, Tenant};
 
 /// Longest time that a caller is held for a rule that lets wait; it is refused where it would be held
@@ -47,22 +45,6 @@ impl Drop for Held<'_, '_> {
 }
 
 impl Tenant {
-    /// An origin or context of a request for a resource; its node is made where a rule needs one.
-    pub fn name(&self, (resource, slot): (&str, Slot), part: Part, name: &str) -> Name {
-        if name.is_empty() {
-            return Name::default();
-        }
-        let record = self.board().record(slot.index);
-        let has_rules = record.is_some_and(|record| record.needs.any(Needs::RULES));
-        let node = has_rules
-            .then(|| self.directory().resolve_part(resource, part, name))
-            .flatten();
-        Name {
-            hash: name_hash(name.as_bytes()),
-            node,
-        }
-    }
-
     /// Decides on a request of a caller of a scope, and counts it in flight in the agent's seat.
     ///
     /// The gate checks the host. In flight in the caller's own scope are only those that map the

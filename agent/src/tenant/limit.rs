@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+pub use tidegate_abi::message::Part;
 use tidegate_segment::board::SystemRules;
 
 use super::compile::{is_in_force, system};
@@ -31,15 +32,6 @@ pub struct Limits {
     related: HashSet<String>,
     not_in_force: Vec<usize>,
     system: Option<SystemRules>,
-}
-
-/// Which part of a resource a node counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
-    /// The requests of an origin.
-    Origin,
-    /// The requests in a context.
-    Context,
 }
 
 impl Limits {

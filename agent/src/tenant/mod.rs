@@ -11,6 +11,7 @@ pub mod decide;
 pub mod directory;
 pub mod limit;
 pub mod permit;
+pub mod question;
 pub mod scope_resolver;
 pub mod seat_life;
 pub mod seats;

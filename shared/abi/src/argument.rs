@@ -3,6 +3,17 @@
 //! Every caller hashes an argument with [`hash`], so that a value counts together whichever door its
 //! requests come through.
 
+/// An argument, by the hash of its type and value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arg<'a> {
+    /// Nothing: passes.
+    None,
+    /// One value.
+    One(u64),
+    /// Each of these in turn.
+    Many(&'a [u64]),
+}
+
 /// Type of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]

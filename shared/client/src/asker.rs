@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use tidegate_abi::decision::Outcome;
 use tidegate_abi::message::{Answer, Ask, Message, TOKEN};
+use tidegate_segment::gate::Refusal;
 
 use crate::connection::Connection;
 use crate::error::ConnectError;
 use crate::life::Life;
+use crate::refused::Refused;
 
 /// How long the agent may take for an answer.
 const ANSWER_WITHIN: Duration = Duration::from_millis(50);
@@ -39,10 +41,10 @@ impl Asker {
     }
 
     /// Asks for a permit; `None` if the agent has not decided.
-    pub(crate) fn enter(&self, ask: Ask<'_>) -> Option<Answer> {
+    pub(crate) fn enter(&self, ask: Ask<'_>) -> Option<Result<Admitted, Refused>> {
         self.ask(&Message::Enter(ask), |answer| {
             if let Message::Verdict(verdict) = answer {
-                return Ok(Some(verdict));
+                return Ok(Some(heard(verdict)));
             }
             is_fault(answer).map(|()| None)
         })
@@ -104,6 +106,40 @@ impl Asker {
                 None
             }
         }
+    }
+}
+
+/// A permit that the agent holds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Admitted {
+    pub(crate) token: [u8; TOKEN],
+    pub(crate) waited: Duration,
+}
+
+fn heard(answer: Answer<'_>) -> Result<Admitted, Refused> {
+    match answer {
+        Answer::Admitted { token, waited_ms } => Ok(Admitted {
+            token,
+            waited: Duration::from_millis(waited_ms.into()),
+        }),
+        Answer::Refused {
+            kind,
+            reason,
+            retry,
+            rule,
+            retry_after_ms,
+            value,
+            limit,
+            id: _,
+        } => Err(Refused::from(Refusal {
+            kind,
+            reason,
+            retry,
+            rule,
+            value,
+            limit,
+            retry_after_ns: u64::from(retry_after_ms).saturating_mul(1_000_000),
+        })),
     }
 }
 

@@ -45,6 +45,7 @@ fn each_request_is_a_question_to_the_agent() {
         (refused.kind, refused.reason, refused.rule),
         (RefusalKind::Flow, Reason::Concurrency, Some(0))
     );
+    assert_eq!((refused.value, refused.limit), (3, 3));
     assert!(refused.retry);
     assert!(refused.retry_after >= Duration::from_millis(100));
     let [ok, error, dropped] = permits;

@@ -15,9 +15,9 @@ pub struct Refused {
     pub reason: Reason,
     /// Number of the rule; `None` where a scope refused.
     pub rule: Option<u32>,
-    /// The value measured; 0 where the agent was asked over its socket, which does not say.
+    /// The value measured.
     pub value: u32,
-    /// The limit it was held against; likewise.
+    /// The limit it was held against.
     pub limit: u32,
     /// When to come again, already spread so that the refused do not come back as one.
     pub retry_after: Duration,
@@ -87,13 +87,13 @@ mod tests {
             REFUSED.to_string(),
             "refused by flow (qps): 100 of 100, come again after 213 ms"
         );
-        let over_the_socket = Refused {
+        let not_counted = Refused {
             value: 0,
             limit: 0,
             ..REFUSED
         };
         assert_eq!(
-            over_the_socket.to_string(),
+            not_counted.to_string(),
             "refused by flow (qps), come again after 213 ms"
         );
     }

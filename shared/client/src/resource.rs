@@ -11,6 +11,7 @@ use crate::client::Inner;
 use crate::entry::Entry;
 use crate::permit::Permit;
 use crate::refused::Refused;
+use crate::session::Names;
 
 /// A named piece of work. Make it once and keep it; clones are cheap.
 #[derive(Debug, Clone)]
@@ -35,7 +36,7 @@ impl Resource {
     /// The request is refused: do not do it.
     #[inline]
     pub fn enter(&self) -> Result<Permit, Refused> {
-        self.decide(Request::default(), "")
+        self.decide(Request::default(), Names::default())
     }
 
     /// Asks for something else than [`Resource::enter`].
@@ -44,24 +45,27 @@ impl Resource {
         Ask {
             resource: self,
             request: Request::default(),
-            origin: "",
+            names: Names {
+                origin: "",
+                context: "",
+            },
         }
     }
 
     #[inline]
-    fn decide(&self, request: Request<'_>, origin: &str) -> Result<Permit, Refused> {
-        match self.inner.session().enter(&self.entry, request, origin) {
+    fn decide(&self, request: Request<'_>, names: Names<'_>) -> Result<Permit, Refused> {
+        match self.inner.session().enter(&self.entry, request, names) {
             Some(verdict) => verdict,
-            None => self.decide_late(request, origin),
+            None => self.decide_late(request, names),
         }
     }
 
     /// Tries once more after the client has caught up, and else admits.
     #[cold]
-    fn decide_late(&self, request: Request<'_>, origin: &str) -> Result<Permit, Refused> {
+    fn decide_late(&self, request: Request<'_>, names: Names<'_>) -> Result<Permit, Refused> {
         self.inner.catch_up(&self.entry);
         let session = self.inner.session();
-        let verdict = session.enter(&self.entry, request, origin);
+        let verdict = session.enter(&self.entry, request, names);
         verdict.unwrap_or_else(|| {
             session.life().count_open();
             Ok(Permit::open())
@@ -75,7 +79,7 @@ impl Resource {
 pub struct Ask<'r> {
     resource: &'r Resource,
     request: Request<'r>,
-    origin: &'r str,
+    names: Names<'r>,
 }
 
 impl<'r> Ask<'r> {
@@ -104,7 +108,7 @@ impl<'r> Ask<'r> {
     #[inline]
     pub const fn origin(mut self, name: &'r str) -> Self {
         self.request.origin = named(name);
-        self.origin = name;
+        self.names.origin = name;
         self
     }
 
@@ -112,11 +116,12 @@ impl<'r> Ask<'r> {
     #[inline]
     pub const fn context(mut self, name: &'r str) -> Self {
         self.request.context = named(name);
+        self.names.context = name;
         self
     }
 
-    /// The arguments, for hot-parameter rules, each hashed with its type by [`crate::argument`]. A
-    /// service that does not map the pages has none.
+    /// The arguments, for hot-parameter rules, each hashed with its type by [`crate::argument`]. Give at
+    /// most 16 with 64 values together: a process without a seat tells the agent no more.
     #[inline]
     pub const fn args(mut self, args: &'r [Arg<'r>]) -> Self {
         self.request.args = args;
@@ -136,7 +141,7 @@ impl<'r> Ask<'r> {
     /// The request is refused: do not do it.
     #[inline]
     pub fn enter(self) -> Result<Permit, Refused> {
-        self.resource.decide(self.request, self.origin)
+        self.resource.decide(self.request, self.names)
     }
 }
 

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use rustix::thread::{Timespec, nanosleep};
 use tidegate_abi::decision::Outcome;
-use tidegate_abi::message::{Answer, Ask, TOKEN};
+use tidegate_abi::message::{ArgsBuffer, Ask, TOKEN};
 use tidegate_limits::window::COUNT_MAX;
 use tidegate_segment::board::Slot;
 use tidegate_segment::clock::{self, Clock};
-use tidegate_segment::gate::{Gate, Pass, Refusal, Request, Step, Verdict, Waiting};
+use tidegate_segment::gate::{Gate, Pass, Request, Step, Verdict, Waiting};
 use tidegate_segment::lane;
 use tidegate_segment::os::fork::Token;
 
@@ -63,6 +63,15 @@ impl Way {
             asker.close();
         }
     }
+}
+
+/// Names of a request, besides that of the resource; empty if there is none.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Names<'a> {
+    /// Who calls.
+    pub(crate) origin: &'a str,
+    /// In which context.
+    pub(crate) context: &'a str,
 }
 
 /// A gate and what time it is there.
@@ -164,20 +173,20 @@ impl Session {
     }
 
     /// Decides; `None` if this session cannot: it is the parent's, has neither pages nor an agent that
-    /// answers, does not know the resource, or its seat was taken away. Pages know the origin by its
-    /// hash in the request; the agent is told its name.
+    /// answers, does not know the resource, or its seat was taken away. Pages know origin and context by
+    /// the hashes in the request; the agent is told their names.
     #[inline]
     pub(crate) fn enter(
         &'static self,
         entry: &Entry,
         request: Request<'_>,
-        origin: &str,
+        names: Names<'_>,
     ) -> Option<Result<Permit, Refused>> {
         if self.forked() {
             return None;
         }
         let Way::Seated(seated) = &self.way else {
-            return self.ask(entry, request, origin);
+            return self.ask(entry, request, names);
         };
         let slot = entry.slot(self.number)?;
         let verdict = match seated.gate.enter(seated, lane::current(), slot, request) {
@@ -197,39 +206,23 @@ impl Session {
         &'static self,
         entry: &Entry,
         request: Request<'_>,
-        origin: &str,
+        names: Names<'_>,
     ) -> Option<Result<Permit, Refused>> {
         let Way::Asking(asker) = &self.way else {
             return None;
         };
+        let args = ArgsBuffer::of(request.args);
         let answer = asker.enter(Ask {
             resource: entry.name(),
-            origin: told(origin),
+            origin: told(names.origin),
+            context: told(names.context),
             count: request.count.min(COUNT_MAX),
             class: request.class,
             direction: request.direction,
+            prioritized: request.prioritized,
+            args: args.args(),
         })?;
-        Some(match answer {
-            Answer::Admitted { token, waited_ms } => {
-                let waited = Duration::from_millis(waited_ms.into());
-                Ok(Permit::asked(self, token, waited))
-            }
-            Answer::Refused {
-                kind,
-                reason,
-                retry,
-                rule,
-                retry_after_ms,
-            } => Err(Refused::from(Refusal {
-                kind,
-                reason,
-                retry,
-                rule,
-                value: 0,
-                limit: 0,
-                retry_after_ns: u64::from(retry_after_ms).saturating_mul(1_000_000),
-            })),
-        })
+        Some(answer.map(|admitted| Permit::asked(self, admitted.token, admitted.waited)))
     }
 
     /// Gives a permit of this session back. One that was inherited over a fork is the parent's.
@@ -255,7 +248,7 @@ impl Session {
     }
 }
 
-/// An origin as the agent is told it. One that cannot be a name is no reason to go unasked, and is
+/// An origin or context as the agent is told it. One that cannot be a name is no reason to go unasked, and is
 /// not an unknown one either, which some rules let through: it becomes a name that no rule lists.
 fn told(origin: &str) -> &str {
     let is_name = origin.is_empty() || tidegate_abi::check_name(origin.as_bytes()).is_ok();

@@ -16,7 +16,7 @@ use tidegate_abi::board::Needs;
 use tidegate_abi::decision::{LossMode, Outcome};
 use tidegate_abi::geometry::Geometry;
 use tidegate_abi::message::{
-    Answer, Ask, FRAME_MAX, FaultCode, HELLO_MAP, Message, NO_SEAT, TOKEN, Welcome,
+    Answer, Ask, FRAME_MAX, FaultCode, HELLO_MAP, Message, NO_SEAT, Part, TOKEN, Welcome,
 };
 use tidegate_segment::board::{Board, Process, Record, Settings, Slot, Writers, create};
 use tidegate_segment::clock::monotonic_ns;
@@ -210,7 +210,15 @@ impl Shared {
             Message::Resolve { name } => state.resolve(name),
             Message::Enter(ask) => state.enter(connection, ask),
             Message::Exit { token, outcome } => state.exit(connection, token, outcome),
+            Message::ResolvePart {
+                part,
+                resource,
+                name,
+            } => state.resolve_part(part, resource, name),
+            Message::Rule { number: 0 } => Message::Ruled { id: "first" },
+            Message::Rule { .. } => Message::Ruled { id: "" },
             other @ (Message::Welcome(_)
+            | Message::Ruled { .. }
             | Message::Resolved { .. }
             | Message::Verdict(_)
             | Message::Exited
@@ -271,6 +279,25 @@ impl State {
         }
     }
 
+    fn resolve_part(&self, part: Part, resource: &str, name: &str) -> Message<'static> {
+        let separator = match part {
+            Part::Origin => '\u{1f}',
+            Part::Context => '\u{1e}',
+        };
+        match self.find(&format!("{resource}{separator}{name}")) {
+            Some(slot) => Message::Resolved {
+                slot: slot.index,
+                generation: slot.generation,
+                overflow: 0,
+            },
+            None => Message::Resolved {
+                slot: 0,
+                generation: 1,
+                overflow: 1,
+            },
+        }
+    }
+
     fn enter(&mut self, connection: &OwnedFd, ask: Ask<'_>) -> Message<'static> {
         if self.manners.answers == Answers::Busy {
             let (code, text) = (FaultCode::Busy, "busy");
@@ -305,6 +332,9 @@ impl State {
                 retry: refusal.retry,
                 rule: refusal.rule,
                 retry_after_ms: (refusal.retry_after_ns / 1_000_000).try_into().unwrap(),
+                value: refusal.value,
+                limit: refusal.limit,
+                id: "first",
             },
             stuck @ (Step::Done(Verdict::Stale) | Step::Wait(_)) => panic!("{stuck:?}"),
         };

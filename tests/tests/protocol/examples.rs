@@ -3,10 +3,13 @@
 use std::fmt::Write as _;
 
 use tidegate_abi::VERSION;
+use tidegate_abi::argument::{Arg, Kind, natural_hash, text_hash};
 use tidegate_abi::board::{ScopeWord, SeatWord, name_hash};
 use tidegate_abi::decision::{Class, Direction, Outcome, Reason, RefusalKind, ScopeState};
 use tidegate_abi::ledger::CellWord;
-use tidegate_abi::message::{Answer, Ask, FaultCode, HELLO_MAP, Message, NO_SEAT, TOKEN, Welcome};
+use tidegate_abi::message::{
+    Answer, ArgsBuffer, Ask, FaultCode, HELLO_MAP, Message, NO_SEAT, Part, TOKEN, Welcome,
+};
 use tidegate_limits::window::{BucketLength, Window};
 use tidegate_segment::clock::Calibration;
 
@@ -131,23 +134,20 @@ fn messages() -> Vec<(&'static str, Message<'static>)> {
     assert_eq!(token.len(), TOKEN);
     let mut all = asked(token);
     all.extend(answered(token));
+    all.extend(of_parts_and_rules());
     all
 }
 
 fn asked(token: [u8; TOKEN]) -> Vec<(&'static str, Message<'static>)> {
+    let arguments: &'static ArgsBuffer = Box::leak(Box::new(ArgsBuffer::of(&[
+        Arg::None,
+        Arg::One(text_hash(Kind::Text, "x")),
+        Arg::Many(&[natural_hash(7), natural_hash(8)]),
+    ])));
     let hello = |flags, now_ns| Message::Hello {
         version: VERSION,
         flags,
         now_ns,
-    };
-    let enter = |resource, origin, count, class, direction| {
-        Message::Enter(Ask {
-            resource,
-            origin,
-            count,
-            class,
-            direction,
-        })
     };
     vec![
         (
@@ -163,11 +163,26 @@ fn asked(token: [u8; TOKEN]) -> Vec<(&'static str, Message<'static>)> {
         ),
         (
             "enter `order-create`, no origin, count 1, normal, in",
-            enter("order-create", "", 1, Class::Normal, Direction::In),
+            Message::Enter(Ask::of("order-create")),
         ),
         (
             "enter `größe`, origin `web`, count 3, critical, out",
-            enter("größe", "web", 3, Class::Critical, Direction::Out),
+            Message::Enter(Ask {
+                origin: "web",
+                count: 3,
+                class: Class::Critical,
+                direction: Direction::Out,
+                ..Ask::of("größe")
+            }),
+        ),
+        (
+            "enter `a`, prioritized, context `checkout`, arguments: nothing, the text `x`, the list 7, 8",
+            Message::Enter(Ask {
+                prioritized: true,
+                context: "checkout",
+                args: arguments.args(),
+                ..Ask::of("a")
+            }),
         ),
         (
             "exit, ok",
@@ -176,6 +191,30 @@ fn asked(token: [u8; TOKEN]) -> Vec<(&'static str, Message<'static>)> {
                 outcome: Outcome::Ok,
             },
         ),
+    ]
+}
+
+fn of_parts_and_rules() -> Vec<(&'static str, Message<'static>)> {
+    vec![
+        ("exited", Message::Exited),
+        (
+            "resolved to slot 9",
+            Message::Resolved {
+                slot: 9,
+                generation: 1,
+                overflow: 0,
+            },
+        ),
+        (
+            "resolve the node of `order-create` for the origin `web`",
+            Message::ResolvePart {
+                part: Part::Origin,
+                resource: "order-create",
+                name: "web",
+            },
+        ),
+        ("rule 4", Message::Rule { number: 4 }),
+        ("rule 4 is `orders`", Message::Ruled { id: "orders" }),
     ]
 }
 
@@ -207,14 +246,6 @@ fn answered(token: [u8; TOKEN]) -> Vec<(&'static str, Message<'static>)> {
             Message::Welcome(no_seat),
         ),
         (
-            "resolved to slot 9",
-            Message::Resolved {
-                slot: 9,
-                generation: 1,
-                overflow: 0,
-            },
-        ),
-        (
             "verdict, admitted",
             Message::Verdict(Answer::Admitted {
                 token,
@@ -222,16 +253,18 @@ fn answered(token: [u8; TOKEN]) -> Vec<(&'static str, Message<'static>)> {
             }),
         ),
         (
-            "verdict, refused by flow rule 4 (QPS), try again in 500 ms",
+            "verdict, refused by flow rule 4 `orders` (QPS, 100 of 100), try again in 500 ms",
             Message::Verdict(Answer::Refused {
                 kind: RefusalKind::Flow,
                 reason: Reason::Qps,
                 retry: true,
                 rule: 4,
                 retry_after_ms: 500,
+                value: 100,
+                limit: 100,
+                id: "orders",
             }),
         ),
-        ("exited", Message::Exited),
         (
             "fault, wrong order",
             Message::Fault {

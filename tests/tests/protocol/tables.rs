@@ -9,7 +9,7 @@ use tidegate_abi::decision::{
 use tidegate_abi::geometry::{self, BoardMap, Geometry, LINE, LedgerMap, Region};
 use tidegate_abi::ledger;
 use tidegate_abi::list::Listed;
-use tidegate_abi::message::{self, FaultCode, FrameKind};
+use tidegate_abi::message::{self, FaultCode, FrameKind, Part};
 use tidegate_abi::{NAME_MAX, VERSION, rule};
 
 const WORD_BYTES: usize = size_of::<u64>();
@@ -43,7 +43,7 @@ pub(crate) fn example() -> Geometry {
 }
 
 fn constants() -> String {
-    let rows: [(&str, String); 15] = [
+    let rows: [(&str, String); 17] = [
         ("version", VERSION.to_string()),
         ("board magic", format!("`{:#018x}`", board::MAGIC)),
         ("ledger magic", format!("`{:#018x}`", ledger::MAGIC)),
@@ -58,6 +58,11 @@ fn constants() -> String {
         (
             "bytes before the fields of a frame",
             message::HEADER.to_string(),
+        ),
+        ("most arguments of a request", message::ARGS_MAX.to_string()),
+        (
+            "most values of them together",
+            message::VALUES_MAX.to_string(),
         ),
         ("bytes of a token", message::TOKEN.to_string()),
         (
@@ -270,6 +275,7 @@ fn enums() -> Vec<(&'static str, String)> {
         enum_block!("mode", Mode),
         enum_block!("frame kind", FrameKind),
         enum_block!("fault code", FaultCode),
+        enum_block!("part", Part),
     ]
 }
 

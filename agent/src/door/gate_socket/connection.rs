@@ -1,6 +1,5 @@
 //! One connection: reads frames and answers each, in order.
 
-use std::collections::HashMap;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,7 +7,7 @@ use std::time::Duration;
 
 use tidegate_abi::check_name;
 use tidegate_abi::decision::Outcome;
-use tidegate_abi::message::{Answer, Ask, Frame, Message, TOKEN};
+use tidegate_abi::message::{Answer, Args, Ask, Frame, Message, Part, TOKEN};
 use tidegate_limits::window::COUNT_MAX;
 use tidegate_segment::gate::{Refusal, Request, Verdict};
 use tokio_seqpacket::UnixSeqpacket;
@@ -17,16 +16,14 @@ use super::fault::Fault;
 use super::hello::{self, Hello};
 use super::wire::Wire;
 use crate::door::Context;
+use crate::door::arguments::Arguments;
 use crate::door::peer::Peer;
 use crate::tenant::Tenant;
 use crate::tenant::client::{Client, Ticket, Who};
 use crate::tenant::directory::Found;
-use crate::tenant::limit::Part;
-use crate::tenant::permit::Permits;
+use crate::tenant::permit::{Permits, Token};
+use crate::tenant::question::Question;
 use crate::tenant::seat_life::{Seated, process_name};
-
-/// Most names that a connection remembers; past it they are forgotten at once and found again.
-const NAMES_MAX: usize = 4096;
 
 /// Serves a connection until its other end closes.
 pub(super) async fn serve(
@@ -71,8 +68,14 @@ async fn first_frame(wire: &mut Wire, deadline: Duration) -> io::Result<Option<H
     }
 }
 
+/// What a request was given.
+enum Given {
+    Permit { token: Token, waited_ms: u32 },
+    Refusal(Refusal),
+}
+
 /// A request that is being decided.
-type Held<'c> = Pin<Box<dyn Future<Output = Result<Answer, Fault>> + Send + 'c>>;
+type Held<'c> = Pin<Box<dyn Future<Output = Result<Given, Fault>> + Send + 'c>>;
 
 /// What a connection holds. Dropping it gives all of that back.
 struct Connection {
@@ -82,7 +85,6 @@ struct Connection {
     /// Ends the seat when it is dropped.
     seated: Option<Seated>,
     permits: Permits,
-    names: HashMap<Box<str>, Found>,
 }
 
 impl Connection {
@@ -102,7 +104,6 @@ impl Connection {
             ticket,
             seated,
             permits: Permits::default(),
-            names: HashMap::new(),
         })
     }
 
@@ -119,7 +120,9 @@ impl Connection {
             _ => None,
         };
         match asked {
-            Some(answer) => wire.put(verdict(answer)),
+            Some(Ok(Given::Permit { token, waited_ms })) => wire.put(admitted(token, waited_ms)),
+            Some(Ok(Given::Refusal(refusal))) => wire.put(refused(&self.tenant, &refusal)),
+            Some(Err(fault)) => wire.put(fault.frame()),
             None => self.reply_at_once(wire),
         }
     }
@@ -132,39 +135,42 @@ impl Connection {
     fn answer(&mut self, frame: Message<'_>) -> Result<Frame, Fault> {
         match frame {
             Message::Exit { token, outcome } => self.exit(&token, outcome),
-            Message::Resolve { name } => {
-                let Found { slot, overflow } = self.resolve("name", name)?;
-                let resolved = Message::Resolved {
-                    slot: slot.index,
-                    generation: slot.generation,
-                    overflow: u16::from(overflow),
-                };
-                Ok(resolved.encode())
+            Message::Resolve { name } => Ok(resolved(self.resolve("name", name)?)),
+            Message::ResolvePart {
+                part,
+                resource,
+                name,
+            } => self.resolve_part(part, resource, name),
+            Message::Rule { number } => {
+                let limits = self.tenant.directory().limits();
+                let id = limits.id(number).unwrap_or_default();
+                Ok(Message::Ruled { id }.encode())
             }
             Message::Hello { .. } => Err(Fault::second_hello()),
             Message::Welcome(_)
             | Message::Resolved { .. }
             | Message::Enter(_)
             | Message::Verdict(_)
+            | Message::Ruled { .. }
             | Message::Exited
             | Message::Fault { .. } => Err(Fault::not_a_question()),
         }
     }
 
-    fn resolve(&mut self, field: &str, name: &str) -> Result<Found, Fault> {
-        if let Some(found) = self.names.get(name) {
-            return Ok(*found);
-        }
+    fn resolve(&self, field: &str, name: &str) -> Result<Found, Fault> {
         check_name(name.as_bytes()).map_err(|fault| Fault::name(field, fault))?;
-        let found = self.tenant.directory().resolve(name);
-        // A name that shares the overflow resource may get a slot of its own by a later rule set.
-        if !found.overflow {
-            if self.names.len() >= NAMES_MAX {
-                self.names.clear();
-            }
-            self.names.insert(Box::from(name), found);
-        }
-        Ok(found)
+        Ok(self.tenant.directory().resolve(name))
+    }
+
+    /// The node of an origin or context; the resource's own where it has none.
+    fn resolve_part(&self, part: Part, resource: &str, name: &str) -> Result<Frame, Fault> {
+        let own = self.resolve("resource", resource)?;
+        check_name(name.as_bytes()).map_err(|fault| Fault::name(part.name(), fault))?;
+        let node = self.tenant.part((resource, own.slot), part, name);
+        Ok(resolved(Found {
+            slot: node.unwrap_or(own.slot),
+            overflow: node.is_none(),
+        }))
     }
 
     /// Asks the gate, on the heap: most frames ask for nothing that may be held.
@@ -172,41 +178,34 @@ impl Connection {
         Box::pin(self.enter(ask))
     }
 
-    async fn enter(&mut self, ask: Ask<'_>) -> Result<Answer, Fault> {
-        if ask.count == 0 || ask.count > COUNT_MAX {
-            return Err(Fault::count(ask.count));
-        }
-        if !ask.origin.is_empty() {
-            check_name(ask.origin.as_bytes()).map_err(|fault| Fault::name("origin", fault))?;
-        }
-        let found = self.resolve("resource", ask.resource)?;
+    async fn enter(&mut self, ask: Ask<'_>) -> Result<Given, Fault> {
+        check(&ask)?;
         let token = self.permits.draw().map_err(Fault::cannot_hold)?;
-        let request = Request {
-            count: ask.count,
-            direction: ask.direction,
-            class: ask.class,
-            origin: self
-                .tenant
-                .name((ask.resource, found.slot), Part::Origin, ask.origin),
-            ..Request::default()
+        let arguments = arguments(ask.args);
+        let args = arguments.args();
+        let question = Question {
+            resource: ask.resource,
+            origin: ask.origin,
+            context: ask.context,
+            request: Request {
+                count: ask.count,
+                direction: ask.direction,
+                class: ask.class,
+                prioritized: ask.prioritized,
+                args: &args,
+                ..Request::default()
+            },
         };
-        let scope = self.client.scope();
-        match self.tenant.enter(scope, found.slot, request).await {
+        match self.tenant.decide(self.client.scope(), &question).await {
             Verdict::Admitted(pass) => {
                 self.permits
                     .hold(token, pass, self.client.who.uid, u64::MAX);
                 self.client.set_held(self.permits.len());
-                Ok(Answer::Admitted {
-                    token,
-                    waited_ms: u32::try_from(pass.waited_ns.div_ceil(1_000_000))
-                        .unwrap_or(u32::MAX),
-                })
+                let waited_ms = whole_ms(pass.waited_ns);
+                Ok(Given::Permit { token, waited_ms })
             }
-            Verdict::Refused(refusal) => Ok(refused(&refusal)),
-            Verdict::Stale => {
-                self.names.clear();
-                Err(Fault::stale())
-            }
+            Verdict::Refused(refusal) => Ok(Given::Refusal(refusal)),
+            Verdict::Stale => Err(Fault::stale()),
         }
     }
 
@@ -219,11 +218,34 @@ impl Connection {
     }
 }
 
-fn verdict(answer: Result<Answer, Fault>) -> Frame {
-    match answer {
-        Ok(answer) => Message::Verdict(answer).encode(),
-        Err(fault) => fault.frame(),
+/// Checks what is asked for, apart from the arguments, which a frame that can be read has right.
+fn check(ask: &Ask<'_>) -> Result<(), Fault> {
+    if ask.count == 0 || ask.count > COUNT_MAX {
+        return Err(Fault::count(ask.count));
     }
+    let wrong = |field| move |fault| Fault::name(field, fault);
+    check_name(ask.resource.as_bytes()).map_err(wrong("resource"))?;
+    for (field, name) in [("origin", ask.origin), ("context", ask.context)] {
+        if !name.is_empty() {
+            check_name(name.as_bytes()).map_err(wrong(field))?;
+        }
+    }
+    Ok(())
+}
+
+fn arguments(args: Args<'_>) -> Arguments {
+    let mut arguments = Arguments::default();
+    args.iter().for_each(|values| arguments.push(values));
+    arguments
+}
+
+fn resolved(found: Found) -> Frame {
+    let resolved = Message::Resolved {
+        slot: found.slot.index,
+        generation: found.slot.generation,
+        overflow: u16::from(found.overflow),
+    };
+    resolved.encode()
 }
 
 /// Looks for the scope of the client's cgroup beside the connection: a new one is known with the next
@@ -243,15 +265,28 @@ fn find_scope(context: &Context, client: &Arc<Client>) {
     });
 }
 
-fn refused(refusal: &Refusal) -> Answer {
-    let ms = refusal.retry_after_ns.div_ceil(1_000_000);
-    Answer::Refused {
+fn admitted(token: Token, waited_ms: u32) -> Frame {
+    Message::Verdict(Answer::Admitted { token, waited_ms }).encode()
+}
+
+fn refused(tenant: &Tenant, refusal: &Refusal) -> Frame {
+    let limits = tenant.directory().limits();
+    let refused = Answer::Refused {
         kind: refusal.kind,
         reason: refusal.reason,
         retry: refusal.retry,
         rule: refusal.rule,
-        retry_after_ms: u32::try_from(ms).unwrap_or(u32::MAX),
-    }
+        retry_after_ms: whole_ms(refusal.retry_after_ns),
+        value: refusal.value,
+        limit: refusal.limit,
+        id: limits.id(refusal.rule).unwrap_or_default(),
+    };
+    Message::Verdict(refused).encode()
+}
+
+/// ms, rounded up.
+fn whole_ms(ns: u64) -> u32 {
+    u32::try_from(ns.div_ceil(1_000_000)).unwrap_or(u32::MAX)
 }
 
 impl Drop for Connection {

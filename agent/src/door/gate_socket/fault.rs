@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use tidegate_abi::message::{FRAME_MAX, FaultCode, Frame, FrameFault, Message};
+use tidegate_abi::message::{
+    ARGS_MAX, FRAME_MAX, FaultCode, Frame, FrameFault, Message, VALUES_MAX,
+};
 use tidegate_abi::{NameFault, VERSION};
 use tidegate_limits::window::COUNT_MAX;
 
@@ -53,7 +55,14 @@ impl Fault {
             FrameFault::Kind(kind) => Self::new(
                 FaultCode::Frame,
                 format!(
-                    "there is no frame of kind {kind}; a service sends 1 (hello), 3 (resolve), 5 (enter), 7 (exit)"
+                    "there is no frame of kind {kind}; a service sends 1 (hello), 3 (resolve), 5 (enter), 7 (exit), \
+                     10 (resolve_part), 11 (rule)"
+                ),
+            ),
+            FrameFault::Value("args") => Self::new(
+                FaultCode::Value,
+                format!(
+                    "args are more than can be; allowed are {ARGS_MAX} arguments with {VALUES_MAX} values together"
                 ),
             ),
             FrameFault::Value(field) => Self::new(
@@ -102,7 +111,7 @@ impl Fault {
     pub(super) fn not_a_question() -> Self {
         Self::new(
             FaultCode::Order,
-            "this frame is the agent's to send; a service sends hello, resolve, enter, exit",
+            "this frame is the agent's to send; a service sends hello, resolve, resolve_part, rule, enter, exit",
         )
     }
 

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use tidegate_abi::decision::Outcome;
-use tidegate_abi::message::{Ask, FRAME_MAX, FaultCode, Message};
+use tidegate_abi::message::{Ask, FRAME_MAX, FaultCode, Message, Part};
 
-use super::tests::{Door, ask, hello};
+use super::tests::{Door, hello};
 
 #[tokio::test]
 async fn a_bad_first_frame_is_told_and_ends_the_connection() {
@@ -47,7 +47,7 @@ async fn a_bad_frame_is_told_and_nothing_is_lost() {
     let door = Door::plain();
     let peer = door.greeted().await;
     let token = peer.admitted("a").await;
-    for (frame, code, text) in bad_frames().into_iter().chain(bad_values()) {
+    for (frame, code, text) in all_bad() {
         peer.send(&frame).await;
         assert_eq!(peer.fault().await, (code, text.to_owned()));
     }
@@ -68,6 +68,11 @@ async fn a_bad_frame_is_told_and_nothing_is_lost() {
     );
 }
 
+fn all_bad() -> impl Iterator<Item = BadFrame> {
+    let all = [bad_frames(), bad_values(), bad_parts()];
+    all.into_iter().flatten()
+}
+
 type BadFrame = (Vec<u8>, FaultCode, &'static str);
 
 fn frame(message: Message<'_>) -> Vec<u8> {
@@ -82,6 +87,15 @@ fn enter(ask: Ask<'_>) -> Vec<u8> {
     frame(Message::Enter(ask))
 }
 
+fn part(resource: &str, name: &str) -> Vec<u8> {
+    let part = Part::Origin;
+    frame(Message::ResolvePart {
+        part,
+        resource,
+        name,
+    })
+}
+
 /// The frame with another byte at a place.
 fn with(mut frame: Vec<u8>, at: usize, byte: u8) -> Vec<u8> {
     frame[at] = byte;
@@ -91,6 +105,9 @@ fn with(mut frame: Vec<u8>, at: usize, byte: u8) -> Vec<u8> {
 const NAME_LENGTH: usize = 8;
 const NAME: usize = 10;
 const CLASS: usize = 12;
+const PRIORITIZED: usize = 14;
+/// Where the number of the arguments is in an enter for `a`, without origin and context.
+const ARGS: usize = 23;
 
 fn bad_frames() -> Vec<BadFrame> {
     let mut cut = resolve("abc");
@@ -98,15 +115,15 @@ fn bad_frames() -> Vec<BadFrame> {
     let mut grown = resolve("abc");
     grown.push(0);
     let code = FaultCode::Frame;
-    let kinds =
-        "there is no frame of kind 77; a service sends 1 (hello), 3 (resolve), 5 (enter), 7 (exit)";
-    let theirs = "this frame is the agent's to send; a service sends hello, resolve, enter, exit";
+    let kinds = "there is no frame of kind 77; a service sends 1 (hello), 3 (resolve), 5 (enter), 7 (exit), \
+         10 (resolve_part), 11 (rule)";
+    let theirs = "this frame is the agent's to send; a service sends hello, resolve, resolve_part, rule, enter, exit";
     vec![
         (with(resolve("a"), 0, 77), code, kinds),
         (
             vec![0; FRAME_MAX + 1],
             code,
-            "the frame is longer than 1024 bytes; no frame is",
+            "the frame is longer than 1344 bytes; no frame is",
         ),
         (
             cut,
@@ -130,15 +147,19 @@ fn bad_frames() -> Vec<BadFrame> {
 fn bad_values() -> Vec<BadFrame> {
     let none = Ask {
         count: 0,
-        ..ask("a")
+        ..Ask::of("a")
     };
     let huge = Ask {
         count: 1 << 24,
-        ..ask("a")
+        ..Ask::of("a")
     };
     let bad_origin = Ask {
         origin: "a\u{7}",
-        ..ask("a")
+        ..Ask::of("a")
+    };
+    let bad_context = Ask {
+        context: "a\u{7f}",
+        ..Ask::of("a")
     };
     let long = with(resolve(&"x".repeat(255)), NAME_LENGTH + 1, 1);
     let text =
@@ -154,7 +175,7 @@ fn bad_values() -> Vec<BadFrame> {
         (enter(none), "count = 0; allowed is 1 to 16777215"),
         (enter(huge), "count = 16777216; allowed is 1 to 16777215"),
         (
-            enter(ask("")),
+            enter(Ask::of("")),
             "resource is empty; a name has 1 to 255 bytes",
         ),
         (
@@ -162,8 +183,39 @@ fn bad_values() -> Vec<BadFrame> {
             "origin holds a control character; a name is printable UTF-8 text",
         ),
         (
-            with(enter(ask("a")), CLASS, 9),
+            with(enter(Ask::of("a")), CLASS, 9),
             "class holds a number that is none of its values",
+        ),
+        (
+            with(enter(Ask::of("a")), PRIORITIZED, 2),
+            "prioritized holds a number that is none of its values",
+        ),
+        (
+            enter(bad_context),
+            "context holds a control character; a name is printable UTF-8 text",
+        ),
+        (
+            with(enter(Ask::of("a")), ARGS, 17),
+            "args are more than can be; allowed are 16 arguments with 64 values together",
+        ),
+    ]
+    .map(|(frame, text)| (frame, FaultCode::Value, text))
+    .to_vec()
+}
+
+fn bad_parts() -> Vec<BadFrame> {
+    [
+        (
+            part("a", "b\u{1f}c"),
+            "origin holds a control character; a name is printable UTF-8 text",
+        ),
+        (
+            part("a\u{1f}b", "c"),
+            "resource holds a control character; a name is printable UTF-8 text",
+        ),
+        (
+            with(part("a", "b"), NAME_LENGTH, 3),
+            "part holds a number that is none of its values",
         ),
     ]
     .map(|(frame, text)| (frame, FaultCode::Value, text))

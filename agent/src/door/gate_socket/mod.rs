@@ -99,4 +99,6 @@ fn refuse(socket: UnixSeqpacket, connections: usize) {
 #[cfg(test)]
 mod fault_tests;
 #[cfg(test)]
+mod rule_tests;
+#[cfg(test)]
 mod tests;

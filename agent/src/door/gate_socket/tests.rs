@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use tidegate_abi::decision::{Class, Direction, Outcome, Reason, RefusalKind};
+use tidegate_abi::decision::{Outcome, Reason, RefusalKind};
 use tidegate_abi::message::{
     Answer, Ask, FRAME_MAX, FaultCode, HELLO_MAP, Message, NO_SEAT, TOKEN, Welcome,
 };
@@ -39,10 +39,14 @@ impl Door {
         Self::open(|_settings| {})
     }
 
-    fn rules(&self, toml: &str) {
+    pub(super) fn rules(&self, toml: &str) {
         let directory = self.context.tenant.directory();
         let published = directory.publish(limits(toml), monotonic_ns()).unwrap();
         assert_eq!(published.unplaced, []);
+    }
+
+    pub(super) fn slot(&self, resource: &str) -> u32 {
+        self.context.tenant.directory().resolve(resource).slot.index
     }
 
     fn path(&self) -> std::path::PathBuf {
@@ -113,22 +117,24 @@ impl Peer {
         heard.unwrap().map_or(0, |info| info.bytes_read()) == 0
     }
 
-    async fn enter(&self, ask: Ask<'_>) -> Answer {
+    /// Asks, and hands the verdict to `check`.
+    pub(super) async fn enter<T>(&self, ask: Ask<'_>, check: impl FnOnce(Answer<'_>) -> T) -> T {
         self.say(&Message::Enter(ask)).await;
         self.hear(|message| {
             let Message::Verdict(answer) = message else {
                 panic!("{message:?}")
             };
-            answer
+            check(answer)
         })
         .await
     }
 
     pub(super) async fn admitted(&self, resource: &str) -> [u8; TOKEN] {
-        match self.enter(ask(resource)).await {
+        self.enter(Ask::of(resource), |answer| match answer {
             Answer::Admitted { token, .. } => token,
             refused @ Answer::Refused { .. } => panic!("{refused:?}"),
-        }
+        })
+        .await
     }
 }
 
@@ -137,16 +143,6 @@ pub(super) fn hello(flags: u32) -> Message<'static> {
         version: tidegate_abi::VERSION,
         flags,
         now_ns: monotonic_ns(),
-    }
-}
-
-pub(super) fn ask(resource: &str) -> Ask<'_> {
-    Ask {
-        resource,
-        origin: "",
-        count: 1,
-        class: Class::Normal,
-        direction: Direction::In,
     }
 }
 
@@ -214,24 +210,33 @@ async fn without_a_free_seat_the_service_is_served_over_the_socket() {
 #[tokio::test]
 async fn rules_hold_over_the_socket_and_permits_come_back_by_exit() {
     let door = Door::plain();
-    door.rules("[[flow]]\nresource = \"a\"\ngrade = \"concurrency\"\ncount = 1");
+    door.rules(
+        "[[flow]]\nid = \"one at a time\"\nresource = \"a\"\ngrade = \"concurrency\"\ncount = 1",
+    );
     let peer = door.greeted().await;
     let token = peer.admitted("a").await;
-    let Answer::Refused {
-        kind,
-        reason,
-        retry,
-        rule,
-        retry_after_ms,
-    } = peer.enter(ask("a")).await
-    else {
-        panic!("refused");
-    };
-    assert_eq!(
-        (kind, reason, retry, rule),
-        (RefusalKind::Flow, Reason::Concurrency, true, 0)
-    );
-    assert!(retry_after_ms > 0);
+    peer.enter(Ask::of("a"), |answer| {
+        let Answer::Refused {
+            kind,
+            reason,
+            retry,
+            rule,
+            retry_after_ms,
+            value,
+            limit,
+            id,
+        } = answer
+        else {
+            panic!("refused");
+        };
+        assert_eq!(
+            (kind, reason, retry, rule),
+            (RefusalKind::Flow, Reason::Concurrency, true, 0)
+        );
+        assert_eq!((value, limit, id), (1, 1, "one at a time"));
+        assert!(retry_after_ms > 0);
+    })
+    .await;
     let outcome = Outcome::Ok;
     peer.say(&Message::Exit { token, outcome }).await;
     peer.hear(|message| assert_eq!(message, Message::Exited))
@@ -281,7 +286,7 @@ async fn a_thousand_connections_at_once_are_served() {
     }
     for peer in &peers {
         peer.say(&hello(0)).await;
-        peer.say(&Message::Enter(ask("a"))).await;
+        peer.say(&Message::Enter(Ask::of("a"))).await;
     }
     for peer in &peers {
         peer.hear(|message| assert!(matches!(message, Message::Welcome(_))))

@@ -49,6 +49,11 @@ struct Refused<'r> {
     /// Id of the rule; null where no rule refused but a scope.
     rule: Option<&'r str>,
     reason: &'static str,
+    /// What was measured, and what it was held against.
+    value: u32,
+    limit: u32,
+    /// Whether trying again makes sense.
+    retry: bool,
     retry_after_ms: u64,
 }
 
@@ -67,6 +72,9 @@ pub(super) fn refused(tenant: &Tenant, refusal: &Refusal) -> Response {
         kind: refusal.kind.name(),
         rule: limits.id(refusal.rule),
         reason: refusal.reason.name(),
+        value: refusal.value,
+        limit: refusal.limit,
+        retry: refusal.retry,
         retry_after_ms,
     };
     // The header has whole seconds; 0 would invite at once.

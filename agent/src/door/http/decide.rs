@@ -10,16 +10,14 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use serde::Serialize;
 use serde_json::json;
-use tidegate_segment::board::Slot;
 use tidegate_segment::clock::monotonic_ns;
-use tidegate_segment::gate::{Arg, Request, Verdict};
+use tidegate_segment::gate::Verdict;
 
 use super::Caller;
 use super::answer::{self, Wrong};
-use super::input::{self, Asked, Ended, Question};
+use super::input::{self, Asked, Ended};
 use crate::door::Context;
-use crate::tenant::limit::Part;
-use crate::tenant::{HOST, Tenant};
+use crate::tenant::HOST;
 
 #[derive(Serialize)]
 struct Given {
@@ -37,9 +35,8 @@ pub(super) async fn enter(
     let question = input::json::<Asked>(body)?.check()?;
     let tenant = &context.tenant;
     let args = question.args();
-    let (slot, request) = request(tenant, &question, &args);
     let token = tenant.timed_permits().lock().draw().map_err(busy)?;
-    match tenant.enter(HOST, slot, request).await {
+    match tenant.decide(HOST, &question.with(&args)).await {
         Verdict::Admitted(pass) => {
             let life_ns = u64::try_from(context.permit_time_to_live.as_nanos());
             let ends_ns = monotonic_ns().saturating_add(life_ns.unwrap_or(u64::MAX));
@@ -88,29 +85,11 @@ pub(super) async fn admit(
     let question = asked.check()?;
     let tenant = &context.tenant;
     let args = question.args();
-    let (slot, request) = request(tenant, &question, &args);
-    match tenant.admit_once(HOST, slot, request).await {
+    match tenant.decide_once(HOST, &question.with(&args)).await {
         Verdict::Admitted(_given_back) => Ok(Json(json!({"admitted": true})).into_response()),
         Verdict::Refused(refusal) => Ok(answer::refused(tenant, &refusal)),
         Verdict::Stale => Err(stale()),
     }
-}
-
-/// The slot of a question's resource, and the request with its names and arguments.
-fn request<'a>(
-    tenant: &Tenant,
-    question: &'a Question,
-    args: &'a [Arg<'a>],
-) -> (Slot, Request<'a>) {
-    let resource = question.resource.as_str();
-    let slot = tenant.directory().resolve(resource).slot;
-    let request = Request {
-        origin: tenant.name((resource, slot), Part::Origin, &question.origin),
-        context: tenant.name((resource, slot), Part::Context, &question.context),
-        args,
-        ..question.request
-    };
-    (slot, request)
 }
 
 /// The wait of a pass, rounded up.

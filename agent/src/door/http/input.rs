@@ -5,15 +5,17 @@ use axum::extract::rejection::BytesRejection;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tidegate_abi::argument::{Kind, boolean_hash, float_hash, natural_hash, text_hash};
+use tidegate_abi::argument::{Arg, Kind, boolean_hash, float_hash, natural_hash, text_hash};
 use tidegate_abi::check_name;
 use tidegate_abi::decision::{Class, Direction, Outcome};
-use tidegate_abi::message::TOKEN;
+use tidegate_abi::message::{ARGS_MAX, TOKEN, VALUES_MAX};
 use tidegate_limits::window::COUNT_MAX;
-use tidegate_segment::gate::{Arg, Request};
+use tidegate_segment::gate::Request;
 
 use super::answer::Wrong;
+use crate::door::arguments::Arguments;
 use crate::tenant::permit::Token;
+use crate::tenant::question;
 
 /// Body of `POST /v1/enter` and query of `GET /v1/admit`.
 #[derive(Debug, Deserialize)]
@@ -28,6 +30,7 @@ pub(super) struct Asked {
     #[serde(default)]
     args: Vec<Value>,
     class: Option<String>,
+    direction: Option<String>,
     #[serde(default)]
     prioritized: bool,
 }
@@ -36,37 +39,34 @@ const fn one() -> u64 {
     1
 }
 
-/// Most arguments of a call, and most values of a list among them.
-const ARGS_MAX: usize = 16;
-
 /// A question that passed the checks.
 #[derive(Debug)]
 pub(super) struct Question {
-    pub(super) resource: String,
-    pub(super) origin: String,
-    pub(super) context: String,
+    resource: String,
+    origin: String,
+    context: String,
     /// All of the request but names and arguments.
-    pub(super) request: Request<'static>,
-    args: Vec<Argument>,
-}
-
-/// An argument, hashed.
-#[derive(Debug)]
-enum Argument {
-    None,
-    One(u64),
-    Many(Vec<u64>),
+    request: Request<'static>,
+    arguments: Arguments,
 }
 
 impl Question {
     /// The arguments as the gate takes them.
     pub(super) fn args(&self) -> Vec<Arg<'_>> {
-        let args = self.args.iter().map(|argument| match argument {
-            Argument::None => Arg::None,
-            Argument::One(value) => Arg::One(*value),
-            Argument::Many(values) => Arg::Many(values),
-        });
-        args.collect()
+        self.arguments.args()
+    }
+
+    /// The question as the gate is asked it.
+    pub(super) fn with<'q>(&'q self, args: &'q [Arg<'q>]) -> question::Question<'q> {
+        question::Question {
+            resource: &self.resource,
+            origin: &self.origin,
+            context: &self.context,
+            request: Request {
+                args,
+                ..self.request
+            },
+        }
     }
 }
 
@@ -78,10 +78,12 @@ impl Asked {
         for (field, name) in named {
             name.as_deref().map_or(Ok(()), |name| check(field, name))?;
         }
-        check_length("args", self.args.len())?;
         let request = Request {
             count: count(self.count)?,
-            direction: Direction::In,
+            direction: match self.direction {
+                None => Direction::In,
+                Some(way) => word("direction", &way, Direction::ALL, Direction::name)?,
+            },
             class: match self.class {
                 None => Class::Normal,
                 Some(class) => word("class", &class, Class::ALL, Class::name)?,
@@ -89,10 +91,8 @@ impl Asked {
             prioritized: self.prioritized,
             ..Request::default()
         };
-        let args = self.args.iter().zip(0_u32..);
-        let args = args.map(|(value, place)| argument(value, place));
         Ok(Question {
-            args: args.collect::<Result<_, Wrong>>()?,
+            arguments: arguments(&self.args)?,
             resource: self.resource,
             origin: self.origin.unwrap_or_default(),
             context: self.context.unwrap_or_default(),
@@ -101,29 +101,34 @@ impl Asked {
     }
 }
 
-fn check_length(field: &str, length: usize) -> Result<(), Wrong> {
-    if length > ARGS_MAX {
-        let text = format!("{field} has {length} values; allowed are {ARGS_MAX}");
+fn arguments(given: &[Value]) -> Result<Arguments, Wrong> {
+    if given.len() > ARGS_MAX {
+        let many = given.len();
+        let text = format!("args has {many} values; allowed are {ARGS_MAX}");
         return Err(Wrong::input(text));
     }
-    Ok(())
-}
-
-/// Hashes an argument. A whole number is an int where it fits, else a long; any other is a double.
-fn argument(argument: &Value, place: u32) -> Result<Argument, Wrong> {
-    match argument {
-        Value::Null => Ok(Argument::None),
-        Value::Array(values) => {
-            check_length(&format!("args[{place}]"), values.len())?;
-            let values = values.iter().map(|one| value(one, place));
-            Ok(Argument::Many(values.collect::<Result<_, Wrong>>()?))
-        }
-        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
-            value(argument, place).map(Argument::One)
+    let mut arguments = Arguments::default();
+    for (argument, place) in given.iter().zip(0_u32..) {
+        match argument {
+            Value::Null => arguments.push([]),
+            Value::Array(values) => {
+                let values = values.iter().map(|one| value(one, place));
+                arguments.push(values.collect::<Result<Vec<_>, Wrong>>()?);
+            }
+            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+                arguments.push([value(argument, place)?]);
+            }
         }
     }
+    let many = arguments.values();
+    if many > VALUES_MAX {
+        let text = format!("args has {many} values in all; allowed are {VALUES_MAX}");
+        return Err(Wrong::input(text));
+    }
+    Ok(arguments)
 }
 
+/// Hashes a value. A whole number is an int where it fits, else a long; any other is a double.
 fn value(argument: &Value, place: u32) -> Result<u64, Wrong> {
     match argument {
         Value::String(text) => Ok(text_hash(Kind::Text, text)),

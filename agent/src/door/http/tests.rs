@@ -147,7 +147,7 @@ async fn a_refusal_says_who_why_and_when() {
         let after_ms = body["retry_after_ms"].take().as_u64().unwrap();
         assert!((100..=125).contains(&after_ms), "{after_ms}");
         let rest = json!({"admitted": false, "kind": "flow", "rule": "few",
-            "reason": "concurrency", "retry_after_ms": null});
+            "reason": "concurrency", "value": 0, "limit": 0, "retry": true, "retry_after_ms": null});
         assert_eq!(body, rest);
         assert!(
             answer.head.contains("retry-after: 1\r\n"),
@@ -160,6 +160,66 @@ async fn a_refusal_says_who_why_and_when() {
         (once.status, once.body.as_str()),
         (200, r#"{"admitted":true}"#)
     );
+}
+
+#[tokio::test]
+async fn a_paced_answer_is_held_until_its_turn() {
+    let rules =
+        "[[flow]]\nresource = \"a\"\ncount = 20\nbehavior = \"pace\"\nmax_queueing_time = \"2s\"";
+    let door = Door::with_rules(rules);
+    let begin = std::time::Instant::now();
+    let mut waits = Vec::new();
+    for _turn in 0..4 {
+        let answer = door.enter(r#"{"resource":"a"}"#).await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        waits.push(answer.json()["wait_ms"].as_u64().unwrap());
+    }
+    // One each 50 ms: the last of four cannot be let in before 150 ms.
+    assert!(begin.elapsed().as_millis() >= 150, "{waits:?}");
+    assert_eq!(waits.first(), Some(&0));
+    assert!(waits.iter().skip(1).all(|ms| *ms <= 50), "{waits:?}");
+}
+
+#[tokio::test]
+async fn each_value_of_an_argument_has_its_own_limit_and_the_type_counts() {
+    let rules = r#"
+        [[param]]
+        resource = "a"
+        index = 0
+        count = 1
+        window = "1h"
+        items = [{ value = "vip", count = 2 }, { value = "9", type = "long", count = 0 }]
+    "#;
+    let door = Door::with_rules(rules);
+    let cases = [
+        ("[7]", 200),
+        ("[7]", 429),
+        ("[\"7\"]", 200),
+        ("[[8, 7]]", 429),
+        ("[8]", 429),
+        ("[\"vip\"]", 200),
+        ("[\"vip\"]", 200),
+        ("[\"vip\"]", 429),
+        ("[9]", 200),
+        ("[null, 7]", 200),
+        ("[]", 200),
+    ];
+    for (args, status) in cases {
+        let body = format!(r#"{{"resource":"a","args":{args}}}"#);
+        let answer = door.enter(&body).await;
+        assert_eq!(answer.status, status, "{args}: {}", answer.body);
+    }
+}
+
+#[tokio::test]
+async fn outbound_work_is_not_held_against_the_system_rules() {
+    let door = Door::with_rules("[[system]]\nid = \"none\"\nqps = 0");
+    let answer = door.enter(r#"{"resource":"a"}"#).await;
+    assert_eq!(answer.status, 503, "{}", answer.body);
+    let body = answer.json();
+    assert_eq!((&body["rule"], &body["limit"]), (&json!("none"), &json!(0)));
+    let answer = door.enter(r#"{"resource":"a","direction":"out"}"#).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
 }
 
 #[tokio::test]
@@ -193,7 +253,7 @@ async fn bad_input_names_the_field_the_value_and_what_is_allowed() {
 }
 
 /// Bodies and how the message about them begins.
-const BAD_BODIES: [(&str, &str); 14] = [
+const BAD_BODIES: [(&str, &str); 16] = [
     ("", "EOF while parsing a value at line 1 column 0"),
     ("7", "invalid type: integer `7`, expected struct Asked"),
     ("{}", "missing field `resource` at line 1 column 2"),
@@ -203,7 +263,7 @@ const BAD_BODIES: [(&str, &str); 14] = [
     ),
     (
         r#"{"resource":"a","colour":1}"#,
-        "colour: unknown field `colour`, expected one of `resource`, `count`, `origin`, `context`, `args`, `class`, `prioritized`",
+        "colour: unknown field `colour`, expected one of `resource`, `count`, `origin`, `context`, `args`, `class`, `direction`, `prioritized`",
     ),
     (
         r#"{"resource":7}"#,
@@ -240,6 +300,14 @@ const BAD_BODIES: [(&str, &str); 14] = [
     (
         r#"{"resource":"a","class":"vip"}"#,
         "class = \"vip\"; allowed are critical, normal, sheddable, probe",
+    ),
+    (
+        r#"{"resource":"a","direction":"up"}"#,
+        "direction = \"up\"; allowed are in, out",
+    ),
+    (
+        r#"{"resource":"a","args":[{"id":1}]}"#,
+        "args[0] = {\"id\":1}; allowed are a text, a number, true, false, null, or a list",
     ),
 ];
 

@@ -1,6 +1,6 @@
 //! Frames as messages. What comes in here was written by others: nothing in it is believed.
 
-use super::{Answer, Ask, FaultCode, FrameFault, FrameKind, Message, Welcome};
+use super::{Answer, Args, Ask, FaultCode, FrameFault, FrameKind, Message, Part, Welcome};
 use crate::NAME_MAX;
 use crate::decision::{Class, Direction, Outcome, Reason, RefusalKind};
 
@@ -30,6 +30,11 @@ impl<'a> Fields<'a> {
         let (text, tail) = self.0.split_at_checked(length).ok_or(FrameFault::Short)?;
         self.0 = tail;
         core::str::from_utf8(text).map_err(|_not_utf8| FrameFault::Text(what))
+    }
+    fn args(&mut self) -> Result<Args<'a>, FrameFault> {
+        let (args, rest) = Args::take(self.0)?;
+        self.0 = rest;
+        Ok(args)
     }
     fn end<T>(self, message: T) -> Result<T, FrameFault> {
         if self.0.is_empty() {
@@ -102,6 +107,20 @@ impl<'a> Message<'a> {
                     text: fields.text("text")?,
                 }
             }
+            FrameKind::ResolvePart => {
+                let [part, _zero] = fields.take()?;
+                Self::ResolvePart {
+                    part: Part::from_u8(part).ok_or(FrameFault::Value("part"))?,
+                    resource: fields.text("resource")?,
+                    name: fields.text("name")?,
+                }
+            }
+            FrameKind::Rule => Self::Rule {
+                number: fields.u32()?,
+            },
+            FrameKind::Ruled => Self::Ruled {
+                id: fields.text("id")?,
+            },
         })
     }
 }
@@ -113,17 +132,23 @@ fn known<T>(number: u16, from_u8: impl Fn(u8) -> Option<T>) -> Option<T> {
 
 fn take_ask<'a>(fields: &mut Fields<'a>) -> Result<Ask<'a>, FrameFault> {
     let count = fields.u32()?;
-    let [class, direction] = fields.take()?;
+    let [class, direction, prioritized, _zero] = fields.take()?;
+    if prioritized > 1 {
+        return Err(FrameFault::Value("prioritized"));
+    }
     Ok(Ask {
         count,
         class: Class::from_u8(class).ok_or(FrameFault::Value("class"))?,
         direction: Direction::from_u8(direction).ok_or(FrameFault::Value("direction"))?,
         resource: fields.text("resource")?,
         origin: fields.text("origin")?,
+        prioritized: prioritized == 1,
+        context: fields.text("context")?,
+        args: fields.args()?,
     })
 }
 
-fn take_answer(fields: &mut Fields<'_>) -> Result<Answer, FrameFault> {
+fn take_answer<'a>(fields: &mut Fields<'a>) -> Result<Answer<'a>, FrameFault> {
     let [admitted, kind, reason, retry] = fields.take()?;
     if admitted == 1 {
         return Ok(Answer::Admitted {
@@ -137,5 +162,8 @@ fn take_answer(fields: &mut Fields<'_>) -> Result<Answer, FrameFault> {
         retry: retry != 0,
         rule: fields.u32()?,
         retry_after_ms: fields.u32()?,
+        value: fields.u32()?,
+        limit: fields.u32()?,
+        id: fields.text("id")?,
     })
 }

@@ -60,12 +60,7 @@ impl Message<'_> {
                 version,
                 flags,
                 now_ns,
-            } => {
-                frame.put(&version.to_le_bytes());
-                frame.put(&flags.to_le_bytes());
-                frame.put(&now_ns.to_le_bytes());
-                FrameKind::Hello
-            }
+            } => put_hello(frame, (version, flags, now_ns)),
             Self::Welcome(welcome) => {
                 put_welcome(frame, welcome);
                 FrameKind::Welcome
@@ -78,12 +73,7 @@ impl Message<'_> {
                 slot,
                 generation,
                 overflow,
-            } => {
-                frame.put(&slot.to_le_bytes());
-                frame.put(&generation.to_le_bytes());
-                frame.put(&overflow.to_le_bytes());
-                FrameKind::Resolved
-            }
+            } => put_resolved(frame, (slot, generation, overflow)),
             Self::Enter(ask) => {
                 put_ask(frame, ask);
                 FrameKind::Enter
@@ -103,8 +93,40 @@ impl Message<'_> {
                 frame.put_text(text);
                 FrameKind::Fault
             }
+            Self::ResolvePart {
+                part,
+                resource,
+                name,
+            } => {
+                frame.put(&[part as u8, 0]);
+                frame.put_text(resource);
+                frame.put_text(name);
+                FrameKind::ResolvePart
+            }
+            Self::Rule { number } => {
+                frame.put(&number.to_le_bytes());
+                FrameKind::Rule
+            }
+            Self::Ruled { id } => {
+                frame.put_text(id);
+                FrameKind::Ruled
+            }
         }
     }
+}
+
+fn put_hello(frame: &mut Frame, (version, flags, now_ns): (u32, u32, u64)) -> FrameKind {
+    frame.put(&version.to_le_bytes());
+    frame.put(&flags.to_le_bytes());
+    frame.put(&now_ns.to_le_bytes());
+    FrameKind::Hello
+}
+
+fn put_resolved(frame: &mut Frame, (slot, generation, overflow): (u32, u16, u16)) -> FrameKind {
+    frame.put(&slot.to_le_bytes());
+    frame.put(&generation.to_le_bytes());
+    frame.put(&overflow.to_le_bytes());
+    FrameKind::Resolved
 }
 
 fn put_welcome(frame: &mut Frame, welcome: Welcome) {
@@ -128,12 +150,15 @@ fn put_welcome(frame: &mut Frame, welcome: Welcome) {
 
 fn put_ask(frame: &mut Frame, ask: Ask<'_>) {
     frame.put(&ask.count.to_le_bytes());
-    frame.put(&[ask.class as u8, ask.direction as u8]);
+    let prioritized = u8::from(ask.prioritized);
+    frame.put(&[ask.class as u8, ask.direction as u8, prioritized, 0]);
     frame.put_text(ask.resource);
     frame.put_text(ask.origin);
+    frame.put_text(ask.context);
+    frame.put(ask.args.bytes());
 }
 
-fn put_answer(frame: &mut Frame, answer: Answer) {
+fn put_answer(frame: &mut Frame, answer: Answer<'_>) {
     match answer {
         Answer::Admitted { token, waited_ms } => {
             frame.put(&[1, 0, 0, 0]);
@@ -146,10 +171,15 @@ fn put_answer(frame: &mut Frame, answer: Answer) {
             retry,
             rule,
             retry_after_ms,
+            value,
+            limit,
+            id,
         } => {
             frame.put(&[0, kind as u8, reason as u8, u8::from(retry)]);
-            frame.put(&rule.to_le_bytes());
-            frame.put(&retry_after_ms.to_le_bytes());
+            for number in [rule, retry_after_ms, value, limit] {
+                frame.put(&number.to_le_bytes());
+            }
+            frame.put_text(id);
         }
     }
 }

@@ -4,16 +4,18 @@
 //! fields of that kind in the order of the struct. Text is a length (u16) and its bytes. A frame
 //! that is longer or shorter than its fields say is refused.
 
+mod args;
 mod decode;
 mod encode;
 
+pub use args::{ARGS_MAX, Args, ArgsBuffer, VALUES_MAX};
 pub use encode::Frame;
 
 use crate::decision::{Class, Direction, Outcome, Reason, RefusalKind};
 use crate::list::wire_enum;
 
 /// The longest frame, bytes.
-pub const FRAME_MAX: usize = 1024;
+pub const FRAME_MAX: usize = 1344;
 /// Bytes before the fields.
 pub const HEADER: usize = 8;
 /// Seat number that means "no seat: ask over the socket".
@@ -57,6 +59,22 @@ wire_enum! {
         Exited = 8, "exited";
         /// Agent: something was wrong with the last frame.
         Fault = 9, "fault";
+        /// Service: asks for the slot of a resource's node for an origin or in a context.
+        ResolvePart = 10, "resolve_part";
+        /// Service: asks for the id of a rule.
+        Rule = 11, "rule";
+        /// Agent: answers rule.
+        Ruled = 12, "ruled";
+    }
+}
+
+wire_enum! {
+    /// Which part of a resource a node counts.
+    Part {
+        /// The requests of an origin.
+        Origin = 1, "origin";
+        /// The requests in a context.
+        Context = 2, "context";
     }
 }
 
@@ -91,11 +109,33 @@ pub struct Ask<'a> {
     pub class: Class,
     /// Which way.
     pub direction: Direction,
+    /// May borrow from the next half second where a QPS rule is full.
+    pub prioritized: bool,
+    /// In which context the work runs, empty if in none.
+    pub context: &'a str,
+    /// Arguments that hot-parameter rules look at.
+    pub args: Args<'a>,
+}
+
+impl<'a> Ask<'a> {
+    /// One inbound request of normal importance, of nobody known.
+    pub const fn of(resource: &'a str) -> Self {
+        Self {
+            resource,
+            origin: "",
+            count: 1,
+            class: Class::Normal,
+            direction: Direction::In,
+            prioritized: false,
+            context: "",
+            args: Args::NONE,
+        }
+    }
 }
 
 /// The answer to [`Message::Enter`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum Answer<'a> {
     /// Go on; give the token back with [`Message::Exit`].
     Admitted {
         /// Names the permit; unguessable, bound to the caller's user id.
@@ -115,6 +155,12 @@ pub enum Answer {
         rule: u32,
         /// When to try again, ms from now.
         retry_after_ms: u32,
+        /// The value measured.
+        value: u32,
+        /// The limit it was held against.
+        limit: u32,
+        /// Id of the rule, empty where no rule refused.
+        id: &'a str,
     },
 }
 
@@ -170,7 +216,7 @@ pub enum Message<'a> {
     /// Asks for a permit held by the agent.
     Enter(Ask<'a>),
     /// The answer.
-    Verdict(Answer),
+    Verdict(Answer<'a>),
     /// Gives a permit back.
     Exit {
         /// The permit.
@@ -186,6 +232,26 @@ pub enum Message<'a> {
         code: FaultCode,
         /// In words.
         text: &'a str,
+    },
+    /// Asks for the slot of a resource's node for an origin or in a context; [`Message::Resolved`]
+    /// answers. Overflow says that there is none, and the slot is the resource's own, which serves.
+    ResolvePart {
+        /// Which.
+        part: Part,
+        /// Name of the resource.
+        resource: &'a str,
+        /// The origin or context.
+        name: &'a str,
+    },
+    /// Asks for the id of a rule.
+    Rule {
+        /// Its number in the set in force.
+        number: u32,
+    },
+    /// The id, empty if there is no such rule.
+    Ruled {
+        /// The id, cut where it is longer than a name.
+        id: &'a str,
     },
 }
 

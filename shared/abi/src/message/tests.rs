@@ -8,9 +8,12 @@ const ASK: Ask<'static> = Ask {
     count: 3,
     class: Class::Critical,
     direction: Direction::In,
+    prioritized: true,
+    context: "checkout",
+    args: Args::NONE,
 };
 
-fn samples() -> [Message<'static>; 10] {
+fn samples() -> [Message<'static>; 13] {
     [
         Message::Hello {
             version: 1,
@@ -46,6 +49,9 @@ fn samples() -> [Message<'static>; 10] {
             retry: true,
             rule: 4,
             retry_after_ms: 500,
+            value: 100,
+            limit: 99,
+            id: "orders",
         }),
         Message::Exit {
             token: [9; TOKEN],
@@ -56,6 +62,13 @@ fn samples() -> [Message<'static>; 10] {
             code: FaultCode::Order,
             text: "a second hello",
         },
+        Message::ResolvePart {
+            part: Part::Context,
+            resource: "order-create",
+            name: "checkout",
+        },
+        Message::Rule { number: 4 },
+        Message::Ruled { id: "orders" },
     ]
 }
 
@@ -64,6 +77,37 @@ fn a_message_reads_back_as_it_was_written() {
     for message in samples() {
         assert_eq!(Message::decode(message.encode().bytes()), Ok(message));
     }
+}
+
+#[test]
+fn an_enter_carries_all_that_rules_look_at() {
+    let values = [7, u64::MAX];
+    let buffer = ArgsBuffer::of(&[
+        crate::argument::Arg::None,
+        crate::argument::Arg::Many(&values),
+    ]);
+    let ask = Ask {
+        args: buffer.args(),
+        ..ASK
+    };
+    let frame = Message::Enter(ask).encode();
+    assert_eq!(Message::decode(frame.bytes()), Ok(Message::Enter(ask)));
+}
+
+#[test]
+fn the_longest_enter_fits_into_a_frame() {
+    let name = "x".repeat(crate::NAME_MAX);
+    let values = [u64::MAX; VALUES_MAX];
+    let args = ArgsBuffer::of(&[crate::argument::Arg::Many(&values)]);
+    let ask = Ask {
+        resource: &name,
+        origin: &name,
+        context: &name,
+        args: args.args(),
+        ..ASK
+    };
+    let frame = Message::Enter(ask).encode();
+    assert_eq!(Message::decode(frame.bytes()), Ok(Message::Enter(ask)));
 }
 
 #[test]

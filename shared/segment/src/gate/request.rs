@@ -1,5 +1,6 @@
 //! What is asked for, and what an admitted request carries until it is given back.
 
+pub use tidegate_abi::argument::Arg;
 use tidegate_abi::decision::{Class, Direction};
 
 use crate::board::Slot;
@@ -31,17 +32,6 @@ pub struct Name {
     pub hash: u64,
     /// The node, where rules need one and it was resolved; the resource's own node serves otherwise.
     pub node: Option<Slot>,
-}
-
-/// An argument, by the hash of its type and value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Arg<'a> {
-    /// Nothing: passes.
-    None,
-    /// One value.
-    One(u64),
-    /// Each of these in turn.
-    Many(&'a [u64]),
 }
 
 impl Default for Request<'_> {

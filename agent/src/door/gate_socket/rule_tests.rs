@@ -1,0 +1,188 @@
+//! Everything that rules look at comes through a frame of the gate socket.
+
+use std::time::Instant;
+
+use tidegate_abi::argument::{Arg, Kind, natural_hash, text_hash};
+use tidegate_abi::decision::{Direction, Reason, RefusalKind};
+use tidegate_abi::message::{Answer, ArgsBuffer, Ask, Message, Part};
+
+use super::tests::{Door, Peer};
+
+impl Peer {
+    /// Who refused; `None` if the request is admitted.
+    async fn refusal(&self, ask: Ask<'_>) -> Option<(RefusalKind, Reason)> {
+        self.enter(ask, |answer| match answer {
+            Answer::Admitted { .. } => None,
+            Answer::Refused { kind, reason, .. } => Some((kind, reason)),
+        })
+        .await
+    }
+}
+
+#[tokio::test]
+async fn each_value_of_an_argument_has_its_own_limit() {
+    let door = Door::plain();
+    door.rules("[[param]]\nresource = \"a\"\nindex = -1\ncount = 1\nwindow = \"1h\"");
+    let peer = door.greeted().await;
+    let ask = |args: &[Arg<'_>]| {
+        let buffer = ArgsBuffer::of(args);
+        let peer = &peer;
+        async move {
+            let args = buffer.args();
+            peer.refusal(Ask {
+                args,
+                ..Ask::of("a")
+            })
+            .await
+        }
+    };
+    let refused = Some((RefusalKind::Param, Reason::Qps));
+    let (seven, text) = (natural_hash(7), text_hash(Kind::Text, "7"));
+    assert_eq!(ask(&[Arg::One(seven)]).await, None);
+    assert_eq!(ask(&[Arg::One(seven)]).await, refused);
+    assert_eq!(
+        ask(&[Arg::One(text)]).await,
+        None,
+        "another type, another value"
+    );
+    let list = [natural_hash(8), seven];
+    assert_eq!(ask(&[Arg::None, Arg::Many(&list)]).await, refused);
+    assert_eq!(
+        ask(&[Arg::One(natural_hash(8))]).await,
+        refused,
+        "8 has passed in the list"
+    );
+    assert_eq!(
+        ask(&[Arg::One(seven), Arg::None]).await,
+        None,
+        "the last one is nothing"
+    );
+    assert_eq!(ask(&[]).await, None);
+}
+
+#[tokio::test]
+async fn contexts_origins_and_the_direction_of_a_frame_are_looked_at() {
+    let door = Door::plain();
+    door.rules(
+        r#"
+        [[flow]]
+        resource = "a"
+        count = 0
+        strategy = "chain"
+        reference = "checkout"
+        [[authority]]
+        resource = "b"
+        origins = ["shop"]
+        [[system]]
+        qps = 0
+        "#,
+    );
+    let peer = door.greeted().await;
+    let out = |resource| Ask {
+        direction: Direction::Out,
+        ..Ask::of(resource)
+    };
+    let in_checkout = Ask {
+        context: "checkout",
+        ..out("a")
+    };
+    let flow = Some((RefusalKind::Flow, Reason::Qps));
+    assert_eq!(peer.refusal(in_checkout).await, flow);
+    assert_eq!(peer.refusal(out("a")).await, None);
+    let of_shop = Ask {
+        origin: "shop",
+        ..out("b")
+    };
+    let of_stranger = Ask {
+        origin: "stranger",
+        ..of_shop
+    };
+    let authority = Some((RefusalKind::Authority, Reason::Origin));
+    assert_eq!(peer.refusal(of_shop).await, None);
+    assert_eq!(peer.refusal(of_stranger).await, authority);
+    let system = Some((RefusalKind::System, Reason::Qps));
+    assert_eq!(peer.refusal(Ask::of("a")).await, system);
+}
+
+#[tokio::test]
+async fn a_prioritized_frame_borrows_and_says_how_long_it_was_held() {
+    let door = Door::plain();
+    door.rules("[[flow]]\nresource = \"a\"\ncount = 2");
+    let peer = door.greeted().await;
+    let ask = Ask {
+        prioritized: true,
+        ..Ask::of("a")
+    };
+    // Within two turns of the window one finds it full, in the middle of a bucket.
+    let deadline = Instant::now() + std::time::Duration::from_secs(5);
+    while Instant::now() < deadline {
+        let waited = peer.enter(ask, |answer| match answer {
+            Answer::Admitted { waited_ms, .. } => waited_ms,
+            Answer::Refused { .. } => 0,
+        });
+        if waited.await > 0 {
+            return;
+        }
+    }
+    panic!("nothing was borrowed");
+}
+
+#[tokio::test]
+async fn a_paced_frame_is_held_until_its_turn() {
+    let door = Door::plain();
+    door.rules(
+        "[[flow]]\nresource = \"a\"\ncount = 20\nbehavior = \"pace\"\nmax_queueing_time = \"2s\"",
+    );
+    let peer = door.greeted().await;
+    let begin = Instant::now();
+    let mut waited = Vec::new();
+    for _turn in 0..4 {
+        let one = peer.enter(Ask::of("a"), |answer| match answer {
+            Answer::Admitted { waited_ms, .. } => waited_ms,
+            refused @ Answer::Refused { .. } => panic!("{refused:?}"),
+        });
+        waited.push(one.await);
+    }
+    // One each 50 ms: the last of four cannot be let in before 150 ms.
+    assert!(begin.elapsed().as_millis() >= 150, "{waited:?}");
+    assert_eq!(waited.first(), Some(&0));
+    assert!(waited.iter().skip(1).all(|ms| *ms <= 50), "{waited:?}");
+}
+
+#[tokio::test]
+async fn an_origin_gets_a_node_where_a_rule_wants_one_and_the_resources_own_elsewhere() {
+    let door = Door::plain();
+    door.rules("[[flow]]\nid = \"shops\"\nresource = \"a\"\nlimit_origin = \"other\"\ncount = 2");
+    let peer = door.greeted().await;
+    let resolve = |part, resource, name| {
+        let peer = &peer;
+        async move {
+            peer.say(&Message::ResolvePart {
+                part,
+                resource,
+                name,
+            })
+            .await;
+            peer.hear(|message| {
+                let Message::Resolved { slot, overflow, .. } = message else {
+                    panic!("{message:?}")
+                };
+                (slot, overflow)
+            })
+            .await
+        }
+    };
+    let own = door.slot("a");
+    let (shop, none) = resolve(Part::Origin, "a", "shop").await;
+    assert_ne!(shop, own);
+    assert_eq!(none, 0);
+    assert_eq!(resolve(Part::Origin, "a", "shop").await, (shop, 0));
+    assert_eq!(resolve(Part::Context, "a", "shop").await, (own, 1));
+    let (unruled, none) = resolve(Part::Origin, "b", "shop").await;
+    assert_eq!((unruled, none), (door.slot("b"), 1));
+    for (number, expected) in [(0, "shops"), (7, "")] {
+        peer.say(&Message::Rule { number }).await;
+        peer.hear(|message| assert_eq!(message, Message::Ruled { id: expected }))
+            .await;
+    }
+}

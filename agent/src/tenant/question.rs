@@ -1,0 +1,87 @@
+//! Questions in names, as the doors for callers without pages carry them.
+
+use tidegate_abi::board::{Needs, name_hash};
+use tidegate_segment::board::Slot;
+use tidegate_segment::gate::{Name, Request, Verdict};
+
+use super::Tenant;
+use super::limit::Part;
+
+/// Most tries where the slot that a name had just now is given back under the decision.
+const TRIES: u32 = 3;
+
+/// What a caller asks for.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'q> {
+    /// Name of the resource, checked.
+    pub resource: &'q str,
+    /// Who calls, checked; empty if unknown.
+    pub origin: &'q str,
+    /// In which context, checked; empty if in none.
+    pub context: &'q str,
+    /// All of the request but the names.
+    pub request: Request<'q>,
+}
+
+impl Tenant {
+    /// Decides on a question of a caller of a scope, and counts it in flight in the agent's seat. The
+    /// caller is held where a rule lets wait, see [`Tenant::enter`].
+    pub async fn decide(&self, scope: u32, question: &Question<'_>) -> Verdict {
+        let mut verdict = Verdict::Stale;
+        for _try in 0..TRIES {
+            let (slot, request) = self.look_up(question);
+            verdict = self.enter(scope, slot, request).await;
+            if verdict != Verdict::Stale {
+                break;
+            }
+        }
+        verdict
+    }
+
+    /// Decides once and holds nothing, see [`Tenant::admit_once`].
+    pub async fn decide_once(&self, scope: u32, question: &Question<'_>) -> Verdict {
+        let mut verdict = Verdict::Stale;
+        for _try in 0..TRIES {
+            let (slot, request) = self.look_up(question);
+            verdict = self.admit_once(scope, slot, request).await;
+            if verdict != Verdict::Stale {
+                break;
+            }
+        }
+        verdict
+    }
+
+    /// The slot of a question's resource, and the request with the nodes of its names.
+    fn look_up<'q>(&self, question: &Question<'q>) -> (Slot, Request<'q>) {
+        let resource = question.resource;
+        let slot = self.directory().resolve(resource).slot;
+        let name = |part, name| self.name((resource, slot), part, name);
+        let request = Request {
+            origin: name(Part::Origin, question.origin),
+            context: name(Part::Context, question.context),
+            ..question.request
+        };
+        (slot, request)
+    }
+
+    /// An origin or context of a request for a resource; its node is made where a rule needs one.
+    pub fn name(&self, resource: (&str, Slot), part: Part, name: &str) -> Name {
+        if name.is_empty() {
+            return Name::default();
+        }
+        Name {
+            hash: name_hash(name.as_bytes()),
+            node: self.part(resource, part, name),
+        }
+    }
+
+    /// The node of a resource for an origin or context, where a rule needs one and there is room.
+    pub fn part(&self, (resource, slot): (&str, Slot), part: Part, name: &str) -> Option<Slot> {
+        let record = self.board().record(slot.index);
+        let has_rules = record.is_some_and(|record| record.needs.any(Needs::RULES));
+        if !has_rules {
+            return None;
+        }
+        self.directory().resolve_part(resource, part, name)
+    }
+}
