@@ -7,6 +7,8 @@ pub mod command;
 pub mod config;
 pub mod control;
 pub mod door;
+pub mod recording;
+pub mod replay;
 pub mod rule;
 pub mod rule_source;
 pub mod run;

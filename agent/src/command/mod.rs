@@ -6,6 +6,7 @@ mod doctor;
 mod enter;
 mod output;
 mod place;
+mod replay;
 mod run;
 mod status;
 
@@ -53,6 +54,8 @@ enum Command {
     Status(status::Options),
     /// Ask the agent once, as a service would
     Enter(enter::Options),
+    /// Tell what a configuration would have done with what was recorded
+    Replay(replay::Options),
     /// Measure what a decision costs on this machine
     Bench(bench::Options),
     /// A second process of the bench
@@ -69,6 +72,7 @@ pub fn main(allocations: Allocations) -> ExitCode {
         Command::Doctor(options) => doctor::run(&options),
         Command::Status(options) => status::run(&options),
         Command::Enter(options) => enter::run(&options),
+        Command::Replay(options) => replay::run(&options),
         Command::Bench(options) => bench::run(&options, allocations),
         Command::BenchPart { role } => crate::bench::serve(role).map_err(Failure::of),
     };

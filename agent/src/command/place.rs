@@ -7,6 +7,8 @@ use crate::door::gate_socket::FILE_NAME;
 
 /// Where a system-wide agent has its sockets.
 const SYSTEM: &str = "/run/tidegate";
+/// Where it keeps what lasts.
+const SYSTEM_STATE: &str = "/var/lib/tidegate";
 
 /// What the choice depends on.
 #[derive(Debug, Clone, Default)]
@@ -14,6 +16,8 @@ pub(super) struct Surroundings {
     root: bool,
     /// `$XDG_RUNTIME_DIR`.
     user_directory: Option<PathBuf>,
+    /// `$STATE_DIRECTORY`, as the service manager gives it.
+    state_directory: Option<PathBuf>,
 }
 
 impl Surroundings {
@@ -22,6 +26,7 @@ impl Surroundings {
         Self {
             root: rustix::process::geteuid().is_root(),
             user_directory: std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from),
+            state_directory: std::env::var_os("STATE_DIRECTORY").map(PathBuf::from),
         }
     }
 
@@ -39,6 +44,25 @@ impl Surroundings {
             .map(Path::to_owned)
             .or_else(|| self.own())
             .ok_or_else(no_directory)
+    }
+
+    /// Where an agent keeps what lasts: where it is told, else beside the sockets it was told, else
+    /// where the service manager says, else by user.
+    pub(super) fn state(&self, given: Option<&Path>, sockets: Option<&Path>) -> PathBuf {
+        if let Some(given) = given.or(sockets) {
+            return given.to_owned();
+        }
+        if let Some(state) = self
+            .state_directory
+            .as_ref()
+            .filter(|dir| dir.is_absolute())
+        {
+            return state.clone();
+        }
+        match self.own() {
+            Some(own) if !self.root => own,
+            _ => PathBuf::from(SYSTEM_STATE),
+        }
     }
 
     /// Where an agent is looked for: that of this user, else that of the system.
@@ -67,6 +91,7 @@ mod tests {
         Surroundings {
             root: false,
             user_directory: directory.map(Path::to_owned),
+            state_directory: None,
         }
     }
 
@@ -75,6 +100,7 @@ mod tests {
         let root = Surroundings {
             root: true,
             user_directory: Some("/run/user/0".into()),
+            state_directory: None,
         };
         assert_eq!(root.to_serve(None), Ok(PathBuf::from("/run/tidegate")));
         let user = user(Some(Path::new("/run/user/7")));
@@ -90,6 +116,22 @@ mod tests {
             };
             assert!(text.contains("--runtime-dir"), "{text}");
         }
+    }
+
+    #[test]
+    fn what_lasts_is_where_it_is_told_then_where_the_service_manager_says_then_by_user() {
+        let mut user = user(Some(Path::new("/run/user/7")));
+        assert_eq!(user.state(None, None), Path::new("/run/user/7/tidegate"));
+        user.root = true;
+        assert_eq!(user.state(None, None), Path::new("/var/lib/tidegate"));
+        user.state_directory = Some("/var/lib/private/tidegate".into());
+        assert_eq!(
+            user.state(None, None),
+            Path::new("/var/lib/private/tidegate")
+        );
+        let (state, sockets) = (Path::new("/s"), Path::new("/r"));
+        assert_eq!(user.state(None, Some(sockets)), sockets);
+        assert_eq!(user.state(Some(state), Some(sockets)), state);
     }
 
     #[test]

@@ -22,6 +22,10 @@ pub(super) struct Options {
     /// Directory of the sockets; without one /run/tidegate as root, else `$XDG_RUNTIME_DIR/tidegate`
     #[arg(long, value_name = "DIR")]
     runtime_dir: Option<PathBuf>,
+    /// Directory of what lasts, such as recorded ticks; without one the runtime directory if that
+    /// is given, else `$STATE_DIRECTORY`, else /var/lib/tidegate as root
+    #[arg(long, value_name = "DIR")]
+    state_dir: Option<PathBuf>,
     /// Directory that stands for /proc
     #[arg(long, value_name = "DIR", default_value = "/proc")]
     proc_root: PathBuf,
@@ -31,10 +35,14 @@ pub(super) struct Options {
 }
 
 pub(super) fn run(options: Options) -> Result<(), Failure> {
-    let directory = Surroundings::here().to_serve(options.runtime_dir.as_deref())?;
+    let sockets = options.runtime_dir.as_deref();
+    let here = Surroundings::here();
+    let directory = here.to_serve(sockets)?;
+    let state = here.state(options.state_dir.as_deref(), sockets);
     let done = run::run(run::Options {
         config: options.config,
         directory,
+        state,
         roots: Roots {
             proc: options.proc_root,
             cgroup: options.cgroup_root,

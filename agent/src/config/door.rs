@@ -1,4 +1,4 @@
-//! Sockets, addresses and sizes: how services reach the agent.
+//! Sockets, addresses and sizes: how services reach the agent, and what it keeps.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -56,6 +56,16 @@ settings! {
         lanes: u32 = 4, Whole { min: 1, max: LANES_MAX };
         /// Most scopes, the host included.
         max_scopes: u32 = 64, Whole { min: 1, max: SCOPES_MAX };
+    }
+}
+
+settings! {
+    /// What every tick measured, on disk.
+    pub struct Recording {
+        /// Whether it is kept.
+        enabled: bool = true, Flag;
+        /// Most MiB on disk; about two hours of three scopes.
+        size_mib: u64 = 32, Whole { min: 1, max: 65_536 };
     }
 }
 

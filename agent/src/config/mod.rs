@@ -14,7 +14,7 @@ pub mod shipped;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use door::{Http, Pages, Socket};
+pub use door::{Http, Pages, Recording, Socket};
 pub use guard::{Action, AgentLoss, Cpu, Hysteresis, Load, Rules, Scope, Tenant, Threads};
 pub use law::{Law, LawKind};
 
@@ -52,6 +52,8 @@ settings! {
         hysteresis: Hysteresis = Hysteresis::default(), Group::<Hysteresis>::OF;
         /// The adaptive law.
         law: Law = Law::default(), Group::<Law>::OF;
+        /// What every tick measured is kept on disk, for `tidegate replay`.
+        recording: Recording = Recording::default(), Group::<Recording>::OF;
         /// A scope with its own settings. What it does not set is as above.
         scopes as "scope": Vec<Scope> = Vec::new(),
             Groups {

@@ -17,6 +17,7 @@ use super::request::{Handle, Mailbox, Request};
 use super::scope::{Place, Scope};
 use super::snapshot::SnapshotCell;
 use super::thread::Scheduling;
+use crate::recording::Tap;
 use crate::signal::{GROUPS_MAX, GroupKey, Sampler};
 use crate::tenant::{HOST, OPEN_SCOPE};
 
@@ -39,6 +40,9 @@ pub struct Driver {
     /// A scope's place here is its place on every board; the host is first.
     scopes: Vec<Option<Scope>>,
     mail: Mailbox,
+    tap: Tap,
+    /// Scopes that there ever were.
+    births: u64,
     clock: ClockWatch,
     lateness: Lateness,
     scheduling: Scheduling,
@@ -61,6 +65,8 @@ impl Driver {
             pages,
             scopes: Vec::with_capacity(scopes),
             mail,
+            tap: Tap::default(),
+            births: 0,
             clock: ClockWatch::new(),
             lateness: Lateness::of_a_minute(Duration::from_millis(100)),
             scheduling: Scheduling::default(),
@@ -80,6 +86,11 @@ impl Driver {
         if let Ok(key) = self.sampler.watch_own() {
             self.scope_of_group(key);
         }
+    }
+
+    /// Hands what every tick measures to a recorder.
+    pub fn record_to(&mut self, tap: Tap) {
+        self.tap = tap;
     }
 
     /// The thread that ticks has begun.
@@ -202,7 +213,8 @@ impl Driver {
             pattern,
             cpus: terms.cpus,
         });
-        let scope = Some(Scope::new(terms.name, group, terms.settings));
+        self.births = self.births.saturating_add(1);
+        let scope = Some(Scope::new(terms.name, group, terms.settings).born(self.births));
         match self.scopes.get_mut(place) {
             Some(free) => *free = scope,
             None => self.scopes.push(scope),
@@ -232,7 +244,9 @@ impl Driver {
                 group: group.map(|group| (group.readings(), group.limiter())),
                 counts: self.counts.of(place),
             };
-            scope.step(&tick, now_ns, &mut self.mail)
+            let report = scope.step(&tick, now_ns, &mut self.mail);
+            self.tap.put(|| scope.record(index));
+            report
         };
         for page in &mut self.pages {
             page.writer.publish_scope(index, &report);
@@ -265,6 +279,7 @@ impl Driver {
             snapshot.uses_counter = self.clock.uses_counter();
             snapshot.scheduling = self.scheduling;
             snapshot.events_lost = self.mail.lost;
+            snapshot.recording_lost = self.tap.lost();
             snapshot.scopes.clear();
             for (index, scope) in (0..).zip(&self.scopes) {
                 let scope = scope.as_ref();

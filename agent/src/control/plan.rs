@@ -58,6 +58,20 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// Settings of the group with this path, of the host for `None`.
+    pub fn settings_of(&self, group: Option<&Path>) -> Arc<Settings> {
+        let Some(path) = group else {
+            return Arc::clone(&self.host);
+        };
+        let fits = |declared: &&Declared| {
+            GroupPattern::new(&declared.cgroup).is_ok_and(|pattern| pattern.fits(path))
+        };
+        let declared = self.declared.iter().find(fits);
+        declared.map_or_else(|| Arc::clone(&self.others), |one| Arc::clone(&one.settings))
+    }
+}
+
 impl Declared {
     /// The declared name; each group that a pattern matches adds the last part of its path.
     fn name_for(&self, path: &Path) -> Arc<str> {

@@ -12,6 +12,7 @@ use super::measure::Tick;
 use super::plan::Planned;
 use super::request::{Event, Mailbox};
 use super::snapshot::ScopeSnapshot;
+use crate::recording::{Record, line};
 use crate::signal::{GroupKey, PatternKey, Readings};
 
 /// The group of a scope.
@@ -34,7 +35,11 @@ pub(super) struct Scope {
     pub settings: Arc<Settings>,
     /// What the last tick measured, with the CPUs that are declared.
     readings: Box<Readings>,
+    /// The sample of the last tick.
+    sample: Sample,
     law: Box<Law>,
+    /// Number of the scope among all that there ever were.
+    birth: u64,
     /// Since it became a scope.
     counts: ScopeCounts,
     since_ns: u64,
@@ -49,10 +54,29 @@ impl Scope {
             group,
             settings,
             readings: Box::default(),
+            sample: Sample::default(),
             law: Box::default(),
+            birth: 0,
             counts: ScopeCounts::default(),
             since_ns: 0,
             changes: 0,
+        }
+    }
+
+    /// The same scope with its number among all that there ever were.
+    pub(super) fn born(self, birth: u64) -> Self {
+        Self { birth, ..self }
+    }
+
+    /// The last tick, for a recording.
+    pub(super) fn record(&self, place: u32) -> Record {
+        Record {
+            place,
+            birth: self.birth,
+            name: Arc::clone(&self.name),
+            cgroup: self.group.as_ref().map(|place| Arc::clone(&place.path)),
+            sample: self.sample,
+            state: self.law.published().state,
         }
     }
 
@@ -81,8 +105,8 @@ impl Scope {
     /// Steps the law and tells what changed; returns what is to be published.
     pub(super) fn step(&mut self, tick: &Tick<'_>, now_ns: u64, mail: &mut Mailbox) -> ScopeReport {
         let before = *self.law.published();
-        let sample = self.sample(tick);
-        let after = self.law.step(&sample, &self.settings);
+        self.sample = line::as_recorded(&self.measure(tick));
+        let after = self.law.step(&self.sample, &self.settings);
         self.counts.keep(&tick.counts);
         self.counts.inflight = tick.counts.inflight;
         if after.state != before.state {
@@ -111,7 +135,7 @@ impl Scope {
     }
 
     /// Keeps what was measured and turns it into a sample of the law.
-    fn sample(&mut self, tick: &Tick<'_>) -> Sample {
+    fn measure(&mut self, tick: &Tick<'_>) -> Sample {
         let measured = tick
             .group
             .map_or(tick.host, |(measured, _limiter)| measured);

@@ -27,6 +27,8 @@ pub struct Snapshot {
     pub scheduling: Scheduling,
     /// Events that nobody took in time.
     pub events_lost: u64,
+    /// Ticks of scopes that were measured and could not be recorded.
+    pub recording_lost: u64,
     /// The scopes, the host first.
     pub scopes: Vec<ScopeSnapshot>,
 }

@@ -14,6 +14,7 @@ use super::{Ended, Options, reload, system};
 use crate::config::{Config, DEFAULT_PATH, Loaded};
 use crate::control::{self, Driver, Handle, Plan, Ticking};
 use crate::door::{self, Doors};
+use crate::recording::{self, Recorder, Tap};
 use crate::signal::{Roots, Sampler};
 use crate::telemetry::scrape::Metrics;
 use crate::tenant::{self, Tenant};
@@ -21,9 +22,10 @@ use crate::tenant::{self, Tenant};
 /// An agent whose sampler thread ticks and whose sockets are placed.
 #[derive(Debug)]
 pub(super) struct Agent {
-    pub(super) keeper: Keeper,
+    pub(super) keeper: Box<Keeper>,
     pub(super) doors: Doors,
     pub(super) ticking: Ticking,
+    pub(super) recorder: Option<Recorder>,
     pub(super) directory: PathBuf,
 }
 
@@ -41,7 +43,11 @@ pub(super) async fn assemble(options: Options) -> Result<Agent, Ended> {
         writer,
         ledger: *tenant.ledger(),
     };
-    let (handle, ticking) = begin_ticks(&config, options.roots, pages, &metrics)?;
+    let Begun {
+        handle,
+        ticking,
+        recorder,
+    } = begin_ticks(&config, options.roots, &options.state, pages, &metrics)?;
     let context = door::Context {
         tenant,
         scopes: Arc::new(handle.scope_finder()),
@@ -52,10 +58,15 @@ pub(super) async fn assemble(options: Options) -> Result<Agent, Ended> {
         permit_time_to_live: config.http.permit_time_to_live,
         reload_failed: Word::new(0),
     };
+    let mut keeper = Box::new(Keeper::new(config, config_file, Arc::new(context), rules));
+    if let Some(recorder) = &recorder {
+        keeper.record_config(recorder.notes());
+    }
     Ok(Agent {
-        keeper: Keeper::new(config, config_file, Arc::new(context), rules),
+        keeper,
         doors,
         ticking,
+        recorder,
         directory: options.directory,
     })
 }
@@ -99,16 +110,47 @@ fn make_metrics() -> Result<Metrics, Ended> {
         .map_err(system("cannot make the metrics"))
 }
 
+/// Begins to record; an agent that cannot record does everything else.
+fn record(config: &Config, directory: &Path) -> (Tap, Option<Recorder>) {
+    if !config.recording.enabled {
+        return (Tap::default(), None);
+    }
+    let (tap, waiting) = recording::tap();
+    let size_max = config.recording.size_mib.saturating_mul(1 << 20);
+    match Recorder::start(waiting, directory, size_max) {
+        Ok(recorder) => (tap, Some(recorder)),
+        Err(error) => {
+            let directory = directory.display();
+            tracing::warn!(%error, %directory, "the ticks are not recorded");
+            (Tap::default(), None)
+        }
+    }
+}
+
+/// What begins with the ticks.
+struct Begun {
+    handle: Handle,
+    ticking: Ticking,
+    recorder: Option<Recorder>,
+}
+
 fn begin_ticks(
     config: &Config,
     roots: Roots,
+    state: &Path,
     pages: control::Pages,
     metrics: &Arc<Metrics>,
-) -> Result<(Handle, Ticking), Ended> {
-    let (driver, handle) = Driver::new(Sampler::new(roots), vec![pages], Plan::of(config));
+) -> Result<Begun, Ended> {
+    let (mut driver, handle) = Driver::new(Sampler::new(roots), vec![pages], Plan::of(config));
+    let (tap, recorder) = record(config, state);
+    driver.record_to(tap);
     let metrics = Arc::clone(metrics);
     let on_late = move |late| metrics.observe_tick_late(late);
     let ticking = control::start(driver, config.tick, on_late)
         .map_err(system("cannot start the sampler thread"))?;
-    Ok((handle, ticking))
+    Ok(Begun {
+        handle,
+        ticking,
+        recorder,
+    })
 }

@@ -9,6 +9,7 @@ use crate::config::Config;
 use crate::config::schema::fault::Fault;
 use crate::control::{Event, Snapshot};
 use crate::door::Context;
+use crate::recording::Notes;
 
 /// Ticks after which what is not measured yet is told as such.
 const SETTLED_TICKS: u64 = 30;
@@ -26,6 +27,8 @@ pub(super) struct Keeper {
     told_signals: bool,
     /// Ticks when the service manager was told last that the agent ticks.
     told_ticks: u64,
+    /// Where the configuration in force is recorded.
+    recording: Option<Arc<Notes>>,
 }
 
 impl Keeper {
@@ -44,6 +47,23 @@ impl Keeper {
             live: LiveLine::new(),
             told_signals: false,
             told_ticks: 0,
+            recording: None,
+        }
+    }
+
+    /// Records the configuration in force, now and after each reload.
+    pub(super) fn record_config(&mut self, recording: Arc<Notes>) {
+        self.recording = Some(recording);
+        self.note_config();
+    }
+
+    fn note_config(&self) {
+        let (Some(recording), Some(file)) = (&self.recording, &self.config_file) else {
+            return;
+        };
+        match std::fs::read_to_string(file) {
+            Ok(text) => recording.tell_config(text),
+            Err(error) => tracing::warn!(%error, "the configuration is not recorded"),
         }
     }
 
@@ -73,7 +93,10 @@ impl Keeper {
         ready::reloading();
         let file = self.config_file.as_deref();
         match reload::config(file, &mut self.config, &self.context.control) {
-            Ok(()) => self.reload_rules().await,
+            Ok(()) => {
+                self.note_config();
+                self.reload_rules().await;
+            }
             Err(faults) => self.complain("the configuration before stays in force", &faults),
         }
         ready::ready();

@@ -26,6 +26,8 @@ pub struct Options {
     pub config: Option<PathBuf>,
     /// Directory of the sockets.
     pub directory: PathBuf,
+    /// Directory of what lasts.
+    pub state: PathBuf,
     /// Where the kernel's files are.
     pub roots: Roots,
 }

@@ -26,6 +26,7 @@ pub(super) async fn serve(agent: Agent) -> Result<(), Ended> {
         keeper: mut kept,
         doors,
         ticking,
+        recorder,
         directory,
     } = agent;
     let mut end = End::new()?;
@@ -56,6 +57,9 @@ pub(super) async fn serve(agent: Agent) -> Result<(), Ended> {
         remove(&directory.join(socket));
     }
     ticking.stop();
+    if let Some(recorder) = recorder {
+        recorder.stop();
+    }
     Ok(())
 }
 

@@ -60,6 +60,21 @@ impl GroupPattern {
         Ok(Self { parts })
     }
 
+    /// Whether a group's path fits.
+    pub fn fits(&self, path: &Path) -> bool {
+        let names: Vec<&[u8]> = path
+            .as_os_str()
+            .as_bytes()
+            .split(|byte| *byte == b'/')
+            .filter(|name| !name.is_empty())
+            .collect();
+        let both = self.parts.iter().zip(&names);
+        self.parts.len() == names.len()
+            && both
+                .into_iter()
+                .all(|(part, name)| matches(part.as_bytes(), name))
+    }
+
     /// Calls `found` with the directory of each group below `top` that is there now. Allocates
     /// nothing while `path`, which is scratch, has room for the longest.
     pub(crate) fn find(&self, top: &Path, path: &mut PathBuf, found: &mut dyn FnMut(&Path)) {
@@ -189,6 +204,12 @@ mod tests {
         );
         assert_eq!(found("/*/orders-?/d*"), [Path::new("s/orders-2/deep")]);
         assert_eq!(found("/s/users"), [Path::new("s/users")]);
+        let fits = |path: &str| {
+            GroupPattern::new("/s/orders-*")
+                .unwrap()
+                .fits(path.as_ref())
+        };
+        assert!(fits("/s/orders-1") && !fits("/s/orders-1/deep") && !fits("/s") && !fits("/"));
         assert!(found("/none/*").is_empty());
         assert_eq!(found("/").len(), 1);
     }

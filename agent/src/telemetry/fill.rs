@@ -21,6 +21,7 @@ pub fn scrape(context: &Context) -> Scrape {
     fill_resources(&mut scrape, &context.tenant);
     fill_agent(&mut scrape, context);
     scrape.set_count(MetricId::Ticks, &[], snapshot.ticks);
+    scrape.set_count(MetricId::RecordingLost, &[], snapshot.recording_lost);
     fill_process(&mut scrape);
     scrape
 }

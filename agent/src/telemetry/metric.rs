@@ -156,6 +156,8 @@ metric_table! {
         "Ticks of the sampler.";
     TickLate: "tidegate_tick_late_seconds" Histogram Seconds []
         "How much later than planned a tick began.";
+    RecordingLost: "tidegate_recording_lost_ticks_total" Counter None []
+        "Ticks of scopes that were measured and could not be recorded.";
     Clients: "tidegate_clients" Gauge None []
         "Processes connected to the gate socket.";
     DecisionsWithoutAgent: "tidegate_decisions_without_agent_total" Counter None []

@@ -1,0 +1,251 @@
+//! What a configuration would have done with what was recorded.
+//!
+//! The law of each scope gets the recorded samples one after the other, so the same configuration
+//! comes to the same states. What is *not* replayed is the answer of the services to other
+//! decisions: samples stay as they were measured. Shares of refusals are therefore reckoned from
+//! the requests that were offered and the places that the replayed limits had (`tally`).
+
+mod expectation;
+mod report;
+mod run;
+mod tally;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+pub use report::{Limits, Report, ScopeReport, Shares, Transition};
+pub use run::{Moment, Run};
+
+use crate::config::Config;
+use crate::config::schema::fault::Fault;
+use crate::config::schema::source::Source;
+use crate::control::Plan;
+use crate::recording::line::{Line, Placed, Ticked};
+use crate::recording::{ReadError, Reader, VERSION};
+
+/// Most ticks of one replay: more than eleven days of a scope.
+const TICKS_MAX: u64 = 10_000_000;
+/// Most places of scopes.
+const PLACES_MAX: u32 = tidegate_abi::geometry::SCOPES_MAX;
+
+/// Why a recording was not replayed to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum Stopped {
+    /// The file cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The format is of another version.
+    #[error(
+        "{place}: version = {version}; this tidegate reads version {VERSION}, use the one that recorded it"
+    )]
+    Version {
+        /// Where.
+        place: String,
+        /// The version found.
+        version: u32,
+    },
+    /// A configuration in the file has faults.
+    #[error("{place}: a configuration that is not valid\n{}", lines(.faults))]
+    Config {
+        /// Where.
+        place: String,
+        /// Its faults.
+        faults: Vec<Fault>,
+    },
+    /// There are more ticks or places than are replayed.
+    #[error("{place}: {what} = {value}; allowed are at most {max}: replay a part of the file")]
+    TooMuch {
+        /// Where.
+        place: String,
+        /// What there is too much of.
+        what: &'static str,
+        /// How much.
+        value: u64,
+        /// How much is allowed.
+        max: u64,
+    },
+}
+
+fn lines(faults: &[Fault]) -> String {
+    let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    lines.join("\n")
+}
+
+/// A replay under way.
+#[derive(Debug)]
+pub struct Replay {
+    plan: Plan,
+    /// Whether configurations in the file count.
+    takes_config: bool,
+    runs: BTreeMap<u32, Run>,
+    ticks: u64,
+    lost: u64,
+    met: u64,
+    missed: Vec<String>,
+}
+
+impl Replay {
+    /// A replay with this configuration; without one with that of the file, where it has one.
+    pub fn new(config: Option<&Config>) -> Self {
+        Self {
+            plan: config.map_or_else(|| Plan::of(&Config::default()), Plan::of),
+            takes_config: config.is_none(),
+            runs: BTreeMap::new(),
+            ticks: 0,
+            lost: 0,
+            met: 0,
+            missed: Vec::new(),
+        }
+    }
+
+    /// Replays a file, or both files of a directory. `each` is told of every tick.
+    ///
+    /// # Errors
+    /// The file cannot be read, is of another version, or holds too much.
+    pub fn run(
+        mut self,
+        path: &Path,
+        each: &mut dyn FnMut(&Moment<'_>),
+    ) -> Result<Report, Stopped> {
+        let mut reader = Reader::open(path)?;
+        while let Some(line) = reader.next_line()? {
+            self.take(line, &reader, each)?;
+        }
+        Ok(self.report(&reader))
+    }
+
+    fn take(
+        &mut self,
+        line: Line,
+        reader: &Reader,
+        each: &mut dyn FnMut(&Moment<'_>),
+    ) -> Result<(), Stopped> {
+        match line {
+            Line::About(_) => {}
+            Line::Start(start) if start.version != VERSION => {
+                return Err(Stopped::Version {
+                    place: reader.place(),
+                    version: start.version,
+                });
+            }
+            Line::Start(start) => {
+                if start.part == 0 {
+                    for run in self.runs.values_mut() {
+                        run.forget();
+                    }
+                }
+            }
+            Line::Config(text) => self.take_config(&text, reader)?,
+            Line::Scope(scope) => self.take_scope(scope, reader)?,
+            Line::Tick(tick) => self.take_tick(&tick, reader, each)?,
+            Line::Repeat(repeat) => {
+                for _time in 0..repeat.times {
+                    for tick in &repeat.ticks {
+                        self.take_tick(tick, reader, each)?;
+                    }
+                    if repeat.ticks.is_empty() {
+                        break;
+                    }
+                }
+            }
+            Line::Lost(ticks) => self.lost = self.lost.saturating_add(ticks),
+            Line::Expect(expect) => {
+                let run = self.runs.get_mut(&expect.scope);
+                let missed = expectation::missed(&expect, run);
+                if missed.is_empty() {
+                    self.met = self.met.saturating_add(1);
+                }
+                let place = reader.place();
+                self.missed
+                    .extend(missed.into_iter().map(|what| format!("{place}: {what}")));
+            }
+        }
+        Ok(())
+    }
+
+    fn take_config(&mut self, text: &str, reader: &Reader) -> Result<(), Stopped> {
+        if !self.takes_config {
+            return Ok(());
+        }
+        let source = Source::new("config", text);
+        let loaded = Config::parse(&source).map_err(|faults| Stopped::Config {
+            place: reader.place(),
+            faults,
+        })?;
+        self.plan = Plan::of(&loaded.config);
+        for run in self.runs.values_mut() {
+            run.follow(&self.plan);
+        }
+        Ok(())
+    }
+
+    fn take_scope(&mut self, scope: Placed, reader: &Reader) -> Result<(), Stopped> {
+        check(reader, "place", scope.place.into(), PLACES_MAX.into())?;
+        match self.runs.get_mut(&scope.place) {
+            Some(run) => run.is_now(scope, &self.plan),
+            None => {
+                self.runs.insert(scope.place, Run::of(scope, &self.plan));
+            }
+        }
+        Ok(())
+    }
+
+    fn take_tick(
+        &mut self,
+        tick: &Ticked,
+        reader: &Reader,
+        each: &mut dyn FnMut(&Moment<'_>),
+    ) -> Result<(), Stopped> {
+        check(reader, "scope", tick.scope.into(), PLACES_MAX.into())?;
+        self.ticks = self.ticks.saturating_add(tick.times.max(1));
+        check(reader, "ticks", self.ticks, TICKS_MAX)?;
+        let plan = &self.plan;
+        let run = self
+            .runs
+            .entry(tick.scope)
+            .or_insert_with(|| Run::of(unnamed(tick.scope), plan));
+        for _time in 0..tick.times {
+            each(&run.step(tick));
+        }
+        Ok(())
+    }
+
+    fn report(self, reader: &Reader) -> Report {
+        let (odd_lines, first_odd) = reader.odd();
+        Report {
+            ticks: self.ticks,
+            lost_ticks: self.lost,
+            odd_lines,
+            first_odd_line: first_odd.map(str::to_owned),
+            scopes: self.runs.into_values().map(Run::report).collect(),
+            expectations_met: self.met,
+            expectations_missed: self.missed,
+        }
+    }
+}
+
+fn check(reader: &Reader, what: &'static str, value: u64, max: u64) -> Result<(), Stopped> {
+    if value <= max {
+        return Ok(());
+    }
+    Err(Stopped::TooMuch {
+        place: reader.place(),
+        what,
+        value,
+        max,
+    })
+}
+
+/// A scope that no line has named.
+fn unnamed(place: u32) -> Placed {
+    Placed {
+        place,
+        name: if place == 0 {
+            "host".to_owned()
+        } else {
+            format!("scope {place}")
+        },
+        cgroup: (place != 0).then(|| format!("/{place}")),
+        new: false,
+    }
+}

@@ -1,0 +1,192 @@
+//! What a replay comes to.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// The result of a replay.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// Ticks of all scopes.
+    pub ticks: u64,
+    /// Ticks that were measured and not recorded.
+    pub lost_ticks: u64,
+    /// Lines that are no lines of a recording, such as one that was cut off.
+    pub odd_lines: u64,
+    /// Where the first of them stands, and what is wrong with it.
+    pub first_odd_line: Option<String>,
+    /// The scopes, in the order of their places.
+    pub scopes: Vec<ScopeReport>,
+    /// Expectations of the file that were met.
+    pub expectations_met: u64,
+    /// Expectations that were not: where, and what was found.
+    pub expectations_missed: Vec<String>,
+}
+
+/// The result for one scope.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ScopeReport {
+    /// Its name.
+    pub name: String,
+    /// Its group; null is the host.
+    pub cgroup: Option<String>,
+    /// Time that was replayed.
+    pub seconds: f64,
+    /// Requests that were offered.
+    pub offered: u64,
+    /// Those that were refused when it was recorded.
+    pub refused_recorded: u64,
+    /// Those that would have been refused.
+    pub refused_replayed: u64,
+    /// Share of the time in each state.
+    pub time_in: Shares,
+    /// Ticks after which the recorded state is another one.
+    pub ticks_other_than_recorded: u64,
+    /// Ticks in which shedding was known to be ineffective.
+    pub ineffective_ticks: u64,
+    /// Changes of state.
+    pub changes: u64,
+    /// The first ten thousand of them.
+    pub transitions: Vec<Transition>,
+    /// Limits at the end.
+    pub limits: Limits,
+}
+
+/// Share of the time in each state.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Shares {
+    /// Healthy.
+    pub healthy: f64,
+    /// Cold.
+    pub cold: f64,
+    /// In overload.
+    pub overload: f64,
+    /// Rejecting.
+    pub reject: f64,
+}
+
+/// A change of state.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Transition {
+    /// Time since the beginning, s.
+    pub at_s: f64,
+    /// State before.
+    pub from: &'static str,
+    /// State after.
+    pub to: &'static str,
+    /// Why.
+    pub cause: &'static str,
+}
+
+/// Limits.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Limits {
+    /// Entry limit at the end.
+    pub entry: u32,
+    /// Tight limit at the end.
+    pub tight: u32,
+    /// Least tight limit in overload.
+    pub tight_least: Option<u32>,
+    /// Most tight limit in overload.
+    pub tight_most: Option<u32>,
+    /// Allowed QPS at the end.
+    pub allowed_qps: Option<f64>,
+    /// Capacity at the end, requests per second.
+    pub capacity_qps: Option<f64>,
+    /// Response time at rest at the end, ms.
+    pub base_rt_ms: Option<f64>,
+}
+
+/// Transitions that the text shows of each scope.
+const SHOWN: usize = 20;
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ticks", self.ticks)?;
+        if self.lost_ticks > 0 {
+            write!(f, ", {} more were not recorded", self.lost_ticks)?;
+        }
+        if let Some(first) = &self.first_odd_line {
+            write!(f, ", {} lines passed over (first {first})", self.odd_lines)?;
+        }
+        writeln!(f)?;
+        for scope in &self.scopes {
+            writeln!(f, "\n{scope}")?;
+        }
+        let missed = self.expectations_missed.len();
+        if self.expectations_met > 0 || missed > 0 {
+            writeln!(
+                f,
+                "\nexpectations: {} met, {missed} missed",
+                self.expectations_met
+            )?;
+        }
+        for missed in &self.expectations_missed {
+            writeln!(f, "  {missed}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for ScopeReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = |part: u64| super::run::ratio(part, self.offered) * 100.0;
+        writeln!(f, "scope {}: {:.1} s", self.name, self.seconds)?;
+        writeln!(
+            f,
+            "  offered {}, refused then {} ({:.2} %), refused now {} ({:.2} %)",
+            self.offered,
+            self.refused_recorded,
+            percent(self.refused_recorded),
+            self.refused_replayed,
+            percent(self.refused_replayed),
+        )?;
+        writeln!(
+            f,
+            "  time: healthy {:.1} %, cold {:.1} %, overload {:.1} %, reject {:.1} %; {} ticks other than then",
+            self.time_in.healthy * 100.0,
+            self.time_in.cold * 100.0,
+            self.time_in.overload * 100.0,
+            self.time_in.reject * 100.0,
+            self.ticks_other_than_recorded,
+        )?;
+        write!(f, "  limits: {}", self.limits)?;
+        if self.ineffective_ticks > 0 {
+            let ticks = self.ineffective_ticks;
+            write!(f, "\n  shedding was ineffective in {ticks} ticks")?;
+        }
+        for change in self.transitions.iter().take(SHOWN) {
+            let Transition {
+                at_s,
+                from,
+                to,
+                cause,
+            } = change;
+            write!(f, "\n  {at_s:>10.1} s  {from} -> {to} ({cause})")?;
+        }
+        let shown = u64::try_from(self.transitions.len().min(SHOWN)).unwrap_or(u64::MAX);
+        let more = self.changes.saturating_sub(shown);
+        if more > 0 {
+            write!(f, "\n  and {more} changes more; --json tells them")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Limits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown =
+            |value: Option<f64>| value.map_or("unknown".to_owned(), |value| format!("{value:.1}"));
+        write!(f, "entry {}, tight {}", self.entry, self.tight)?;
+        if let (Some(least), Some(most)) = (self.tight_least, self.tight_most) {
+            write!(f, " ({least} to {most} in overload)")?;
+        }
+        write!(
+            f,
+            ", allowed {}/s, capacity {}/s, at rest {} ms",
+            shown(self.allowed_qps),
+            shown(self.capacity_qps),
+            shown(self.base_rt_ms)
+        )
+    }
+}

@@ -1,0 +1,133 @@
+//! Recorded ticks and their replay: the scripts of `tests/replay`, and a real agent's recording.
+
+#![cfg(test)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use tidegate_agent::recording::{NEWER, Reader};
+use tidegate_agent::replay::{Replay, Report};
+use tidegate_tests::agent::Agent;
+use tidegate_tests::program::Program;
+use tidegate_tests::until::{self, SOON};
+
+fn scripts() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("replay");
+    let entries = fs::read_dir(folder).expect("the folder is there");
+    let paths = entries.map(|entry| entry.expect("it is readable").path());
+    let mut scripts: Vec<_> = paths
+        .filter(|path| path.extension().is_some_and(|end| end == "jsonl"))
+        .collect();
+    scripts.sort();
+    scripts
+}
+
+fn replay(path: &Path) -> Report {
+    let replayed = Replay::new(None).run(path, &mut |_moment| {});
+    replayed.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[test]
+fn every_script_comes_to_what_it_expects() {
+    let scripts = scripts();
+    assert!(scripts.len() >= 40, "{} scripts", scripts.len());
+    let mut missed = Vec::new();
+    for script in scripts {
+        let report = replay(&script);
+        assert_eq!(report.odd_lines, 0, "{report}");
+        assert!(report.expectations_met > 0, "{}", script.display());
+        missed.extend(report.expectations_missed);
+    }
+    assert!(missed.is_empty(), "{}", missed.join("\n"));
+}
+
+#[test]
+fn an_agent_that_was_killed_has_recorded_what_a_replay_repeats_to_the_tick() {
+    let mut agent = Agent::start("", "[recording]\nsize_mib = 1\n");
+    let directory = agent.runtime_dir();
+    let ticks = |least: u64| {
+        until::holds("recorded ticks", SOON, || {
+            directory.join(NEWER).exists() && replay(&directory).ticks >= least
+        });
+    };
+    ticks(10);
+    agent.kill();
+    agent.start_again();
+    let before = replay(&directory).ticks;
+    ticks(before + 10);
+    agent.kill();
+    let report = replay(&directory);
+    let host = report.scopes.first().expect("the host");
+    assert_eq!(host.name, "host");
+    assert_eq!(host.ticks_other_than_recorded, 0, "{report}");
+    assert_eq!(report.lost_ticks, 0, "{report}");
+    assert!(report.odd_lines <= 2, "{report}");
+    let text = fs::read_to_string(directory.join(NEWER)).expect("it is there");
+    assert!(text.contains(r#"{"start":{"version":1,"part":0"#));
+    assert!(
+        text.contains(r#"{"config":""#),
+        "the configuration is there"
+    );
+    check_command(&directory);
+}
+
+/// The subcommand on the same recording, with a configuration of its own.
+fn check_command(directory: &Path) {
+    let config = directory.join("other.toml");
+    fs::write(&config, "[law.tight]\nfloor_requests = 77\n").expect("the directory is ours");
+    let agent = Program::Tidegate.path();
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(&agent);
+        let output = command.arg("replay").arg(directory).args(arguments);
+        let output = output.output().expect("it runs");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let path = config.display().to_string();
+    let report: Value = serde_json::from_str(&run(&["--json", "--config", &path])).expect("JSON");
+    assert!(report["scopes"][0]["limits"]["tight"].as_u64() >= Some(77));
+    let first = run(&["--ticks"]);
+    let first: Value = serde_json::from_str(first.lines().next().expect("ticks")).expect("JSON");
+    assert_eq!(first["scope"], "host");
+    assert!(run(&[]).contains("scope host: "));
+}
+
+#[test]
+fn a_recording_that_was_cut_or_spoiled_anywhere_is_replayed_or_refused_and_never_panics() {
+    let script = fs::read(&scripts()[0]).expect("it is there");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join(NEWER);
+    for at in 0..script.len() {
+        fs::write(&path, &script[..at]).expect("the directory is ours");
+        replay(&path);
+        let mut spoiled = script.clone();
+        spoiled[at] ^= 0x11;
+        fs::write(&path, &spoiled).expect("the directory is ours");
+        // A version, a number of ticks or a place may be too much now.
+        let _refused = Replay::new(None).run(&path, &mut |_moment| {});
+    }
+}
+
+#[test]
+fn too_much_is_refused_with_its_place() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join(NEWER);
+    for (line, told) in [
+        (r#"{"tick":{"times":18446744073709551615}}"#, "ticks = "),
+        (r#"{"tick":{"scope":4294967295}}"#, "scope = 4294967295"),
+        (
+            r#"{"repeat":{"times":18446744073709551615,"ticks":[{"times":10000001}]}}"#,
+            "ticks = ",
+        ),
+        (r#"{"start":{"version":2,"part":0}}"#, "version = 2"),
+        (r#"{"config":"tick = 3"}"#, "tick"),
+    ] {
+        fs::write(&path, format!("{line}\n")).expect("the directory is ours");
+        let error = Replay::new(None).run(&path, &mut |_moment| {});
+        let error = error.expect_err("it is too much").to_string();
+        assert!(error.contains(":1: ") && error.contains(told), "{error}");
+    }
+    Reader::open(&directory.path().join("none")).expect_err("it is not there");
+}
