@@ -1,8 +1,9 @@
 //! A service in a process of its own that does what a test says, line by line.
 
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -23,11 +24,21 @@ impl Actor {
     ///
     /// # Panics
     /// If it does not start and connect.
-    #[expect(clippy::expect_used, reason = "a test ends here")]
     pub fn start(runtime_dir: &Path) -> Self {
-        let mut child = Program::Actor
-            .command()
-            .arg(runtime_dir)
+        Self::run(Program::Actor.command().arg(runtime_dir))
+    }
+
+    /// The same as another user; the test must be root's.
+    ///
+    /// # Panics
+    /// If it does not start and connect.
+    pub fn start_as(uid: u32, runtime_dir: &Path) -> Self {
+        Self::run(Program::Actor.command().arg(runtime_dir).uid(uid).gid(uid))
+    }
+
+    #[expect(clippy::expect_used, reason = "a test ends here")]
+    fn run(command: &mut Command) -> Self {
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

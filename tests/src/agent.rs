@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -36,6 +37,15 @@ pub const ONE_SEAT: &str = "
 [pages]
 max_seats = 2
 ";
+
+/// What came back over HTTP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// Status code; 0 where there was none.
+    pub status: u16,
+    /// Body.
+    pub body: String,
+}
 
 /// A running agent; it is killed when it is dropped, and its directory goes with it.
 #[derive(Debug)]
@@ -134,12 +144,27 @@ impl Agent {
     /// If it does not answer with 200 and JSON.
     #[expect(clippy::expect_used, reason = "a test ends here")]
     pub fn get(&self, path: &str) -> Value {
+        let answer = self.ask_http("GET", path, "");
+        assert_eq!(answer.status, 200, "GET {path}: {}", answer.body);
+        serde_json::from_str(&answer.body).expect("the body is JSON")
+    }
+
+    /// Asks over its HTTP socket.
+    ///
+    /// # Panics
+    /// If it does not answer.
+    #[expect(clippy::expect_used, reason = "a test ends here")]
+    pub fn ask_http(&self, method: &str, path: &str, body: &str) -> Answer {
         let mut stream = UnixStream::connect(self.runtime_dir().join("http.sock"))
             .expect("the agent takes connections");
         stream
             .set_read_timeout(Some(SOON))
             .expect("a timeout can be set");
-        let request = format!("GET {path} HTTP/1.1\r\nHost: tidegate\r\nConnection: close\r\n\r\n");
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: tidegate\r\nConnection: close\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
         stream
             .write_all(request.as_bytes())
             .expect("the agent reads");
@@ -147,9 +172,22 @@ impl Agent {
         stream
             .read_to_string(&mut answer)
             .expect("the agent answers");
-        assert!(answer.starts_with("HTTP/1.1 200"), "GET {path}: {answer}");
-        let (_head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
-        serde_json::from_str(body).expect("the body is JSON")
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
+        let status = head.split(' ').nth(1).and_then(|code| code.parse().ok());
+        Answer {
+            status: status.unwrap_or(0),
+            body: body.to_owned(),
+        }
+    }
+
+    /// Lets every user reach its directory, whatever the sockets in it let them do.
+    ///
+    /// # Panics
+    /// If the directory is gone.
+    #[expect(clippy::expect_used, reason = "a test ends here")]
+    pub fn open_directory(&self) {
+        let all = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(self.dir.path(), all).expect("the directory is ours");
     }
 
     /// Requests in flight on a resource, as `status` says; 0 if it names none.

@@ -10,3 +10,4 @@ pub mod skip;
 pub mod spans;
 pub mod ticks;
 pub mod until;
+pub mod user;

@@ -20,12 +20,16 @@ settings! {
     }
 }
 
+/// What to do when the metrics cannot be served at an address.
+pub const METRICS_HINT: &str = "other machines would read the metrics: let a proxy that knows who asks \
+     serve them, or set http.metrics_enabled = false";
+
 settings! {
     /// The HTTP door.
     pub struct Http {
         /// Whether metrics are also served over TCP. They are always on the Unix socket.
         metrics_enabled: bool = true, Flag;
-        /// TCP address of the metrics.
+        /// TCP address of the metrics, of this machine alone.
         metrics_listen: SocketAddr = SocketAddr::from((Ipv4Addr::LOCALHOST, 9469)), Address;
         /// A permit given over HTTP comes back after this time, since no process holds it.
         permit_time_to_live: Duration = Duration::from_mins(1), Span::ms(1_000, 3_600_000);
@@ -37,10 +41,10 @@ settings! {
 
 fn check_http(http: &Http, section: &mut Section<'_, '_>) {
     if http.metrics_enabled && !http.metrics_listen.ip().is_loopback() {
-        section.warn(
-            "metrics_listen",
-            "a loopback address",
-            "the metrics are readable for everybody who reaches this address",
+        section.refuse(
+            &["metrics_listen"],
+            "a loopback address, such as \"127.0.0.1:9469\" or \"[::1]:9469\"",
+            METRICS_HINT,
         );
     }
 }

@@ -178,16 +178,19 @@ impl Scope {
     }
 }
 
+/// Name of the tenant of all services that belong to no other.
+pub const DEFAULT_TENANT: &str = "default";
+
 settings! {
     /// Services that share a ledger of their own.
     pub struct Tenant {
-        /// Name in status and metrics.
-        name: String = String::new(), Required(Name, "\"orders\"");
-        /// User id of its processes.
+        /// Name in status and metrics. "default" is that of all services that belong to no tenant.
+        name: String = String::new(), Required(Name, "\"shop\"");
+        /// User id of its processes. Of `uid`, `gid` and `cgroup` all that are set must hold.
         uid: Option<u32> = None, Maybe(Whole { min: 0, max: u32::MAX - 1 }, "1000");
-        /// Group id of its processes.
+        /// Primary group id of its processes.
         gid: Option<u32> = None, Maybe(Whole { min: 0, max: u32::MAX - 1 }, "1000");
-        /// Cgroup of its processes; globs are allowed.
+        /// Cgroup of its processes, which may be in groups below it; globs are allowed.
         cgroup: Option<String> = None, Maybe(CgroupPath, "\"/system.slice/shop-*\"");
         /// Directory of its own rules. Not set: the rules of all.
         rules_dir: Option<PathBuf> = None, Maybe(Location, "\"/etc/tidegate/shop.d\"");

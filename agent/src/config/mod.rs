@@ -14,8 +14,10 @@ pub mod shipped;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use door::{Http, Pages, Recording, Socket};
-pub use guard::{Action, AgentLoss, Cpu, Hysteresis, Load, Rules, Scope, Tenant, Threads};
+pub use door::{Http, METRICS_HINT, Pages, Recording, Socket};
+pub use guard::{
+    Action, AgentLoss, Cpu, DEFAULT_TENANT, Hysteresis, Load, Rules, Scope, Tenant, Threads,
+};
 pub use law::{Law, LawKind};
 
 use self::schema::fault::{Fault, Sink};
@@ -26,6 +28,9 @@ use crate::rule_source::DirectorySource;
 
 /// Where an installed agent looks for its file.
 pub const DEFAULT_PATH: &str = "/etc/tidegate/tidegate.toml";
+
+/// Most tenants beside the default one.
+pub const TENANTS_MAX: usize = 32;
 
 settings! {
     /// Everything the operator can set.
@@ -131,8 +136,14 @@ impl Config {
         law::settings_of(&self.law, &self.cpu, &self.hysteresis, None, threads)
     }
 
-    /// The rule directory of a tenant.
-    pub fn rules_of(&self, tenant: &Tenant) -> DirectorySource {
+    /// The rule directory of the tenant of that name; that of all where no such tenant has its own.
+    pub fn rules_for(&self, name: &str) -> DirectorySource {
+        let tenant = self.tenants.iter().find(|tenant| tenant.name == name);
+        let of_all = || DirectorySource::new(&self.rules.dir, self.rules.quirks);
+        tenant.map_or_else(of_all, |tenant| self.rules_of(tenant))
+    }
+
+    fn rules_of(&self, tenant: &Tenant) -> DirectorySource {
         let directory = tenant.rules_dir.as_ref().unwrap_or(&self.rules.dir);
         DirectorySource::new(directory, tenant.quirks.unwrap_or(self.rules.quirks))
     }
@@ -171,6 +182,24 @@ fn check_config(config: &Config, section: &mut Section<'_, '_>) {
         .map(|tenant| tenant.name.as_str())
         .collect();
     refuse_repeats(section, "tenant", &tenants);
+    check_tenants(section, &tenants);
+}
+
+fn check_tenants(section: &mut Section<'_, '_>, names: &[&str]) {
+    if let Some(index) = names.iter().position(|name| *name == DEFAULT_TENANT) {
+        section.refuse(
+            &[&format!("tenant[{index}].name")],
+            "any other name",
+            "it stands for all services that belong to no tenant",
+        );
+    }
+    if names.len() > TENANTS_MAX {
+        section.refuse(
+            &[&format!("tenant[{TENANTS_MAX}].name")],
+            format!("at most {TENANTS_MAX} tenants"),
+            "each has pages of its own, which every tick writes",
+        );
+    }
 }
 
 /// Refuses a second table `[[key]]` with the same name.

@@ -10,6 +10,7 @@ pub mod open_files;
 pub mod peer;
 pub mod settings;
 pub mod socket_path;
+pub mod tenants;
 
 use std::io;
 use std::net::SocketAddr;
@@ -22,11 +23,12 @@ use tidegate_segment::sync::{Ordering, Word};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::MissedTickBehavior;
 
+use crate::config::METRICS_HINT;
 use crate::control::Handle;
 use crate::telemetry::scrape::Metrics;
-use crate::tenant::Tenant;
 use crate::tenant::scope_resolver::ScopeResolver;
 use gate_socket::GateSocket;
+use tenants::Tenants;
 
 pub use settings::Settings;
 
@@ -43,10 +45,7 @@ pub enum OpenError {
     #[error(transparent)]
     Path(#[from] socket_path::PathError),
     /// The metrics would be readable from other machines.
-    #[error(
-        "http.metrics_listen = \"{0}\": is not a loopback address; use 127.0.0.1 or [::1], or \
-         http.metrics_enabled = false"
-    )]
+    #[error("http.metrics_listen = \"{0}\": is not a loopback address; {METRICS_HINT}")]
     Remote(SocketAddr),
     /// Nothing can listen at the address of the metrics.
     #[error(
@@ -64,8 +63,8 @@ pub enum OpenError {
 /// What the doors serve from.
 #[derive(Debug)]
 pub struct Context {
-    /// The pages of the default tenant.
-    pub tenant: Arc<Tenant>,
+    /// Every pair of pages, and who belongs to which.
+    pub tenants: Tenants,
     /// Finds the scope of a process that connects.
     pub scopes: Arc<dyn ScopeResolver>,
     /// The control loop: how the scopes are.
@@ -151,13 +150,12 @@ async fn end_timed_permits(context: Arc<Context>) {
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         sweep.tick().await;
-        let ended = context
-            .tenant
-            .timed_permits()
-            .lock()
-            .take_ended(monotonic_ns());
-        for pass in ended {
-            context.tenant.exit(pass, Outcome::Ignore);
+        for named in context.tenants.iter() {
+            let tenant = &named.tenant;
+            let ended = tenant.timed_permits().lock().take_ended(monotonic_ns());
+            for pass in ended {
+                tenant.exit(pass, Outcome::Ignore);
+            }
         }
     }
 }
@@ -171,6 +169,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::control::{Driver, Plan};
     use crate::signal::{Roots, Sampler};
+    use crate::tenant::Tenant;
     use crate::tenant::scope_resolver::HostAlone;
     use socket_path::Access;
 
@@ -185,7 +184,13 @@ pub(crate) mod tests {
             connections_max: 4096,
             hello_deadline: Duration::from_secs(10),
             metrics_listen: None,
-            metrics_remote: false,
+        }
+    }
+
+    impl Context {
+        /// The pages of all who belong to no tenant of the configuration.
+        pub(crate) fn default_tenant(&self) -> &Arc<Tenant> {
+            &self.tenants.default_one().tenant
         }
     }
 
@@ -195,7 +200,7 @@ pub(crate) mod tests {
         let sampler = Sampler::new(Roots::default());
         let (_driver, control) = Driver::new(sampler, Vec::new(), Plan::default());
         Arc::new(Context {
-            tenant: Arc::new(tenant),
+            tenants: Tenants::one(Arc::new(tenant)),
             scopes: Arc::new(HostAlone),
             control: Arc::new(control),
             metrics: Arc::new(Metrics::new().unwrap()),

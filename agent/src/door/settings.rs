@@ -24,10 +24,8 @@ pub struct Settings {
     pub connections_max: usize,
     /// A connection that sends no hello for this long ends.
     pub hello_deadline: Duration,
-    /// TCP address of the metrics; `None` is off.
+    /// TCP address of the metrics, a loopback one; `None` is off.
     pub metrics_listen: Option<SocketAddr>,
-    /// Whether that may be an address that other machines reach.
-    pub metrics_remote: bool,
 }
 
 impl Settings {
@@ -45,7 +43,6 @@ impl Settings {
                 .http
                 .metrics_enabled
                 .then_some(config.http.metrics_listen),
-            metrics_remote: false,
         }
     }
 }

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tidegate_segment::board::TickWriter;
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::sync::Word;
 
@@ -13,6 +12,7 @@ use super::keeper::Keeper;
 use super::{Ended, Options, reload, system};
 use crate::config::{Config, DEFAULT_PATH, Loaded};
 use crate::control::{self, Driver, Handle, Plan, Ticking};
+use crate::door::tenants::{Conditions, Named, Tenants};
 use crate::door::{self, Doors};
 use crate::recording::{self, Recorder, Tap};
 use crate::signal::{Roots, Sampler};
@@ -34,22 +34,18 @@ pub(super) async fn assemble(options: Options) -> Result<Agent, Ended> {
     let started = Instant::now();
     let config_file = options.config.or_else(installed);
     let config = load(config_file.as_deref())?;
-    let (tenant, writer) = make_tenant(&config)?;
-    let rules = reload::rules(&config, &tenant).await;
+    let (tenants, pages) = make_tenants(&config, &options.roots)?;
+    let rules = reload::rules(&config, &tenants).await;
     let rules = rules.map_err(Ended::Invalid)?;
     let doors = Doors::open(&door::Settings::of(&config, options.directory.clone()))?;
     let metrics = Arc::new(make_metrics()?);
-    let pages = control::Pages {
-        writer,
-        ledger: *tenant.ledger(),
-    };
     let Begun {
         handle,
         ticking,
         recorder,
     } = begin_ticks(&config, options.roots, &options.state, pages, &metrics)?;
     let context = door::Context {
-        tenant,
+        tenants,
         scopes: Arc::new(handle.scope_finder()),
         control: Arc::new(handle),
         metrics,
@@ -81,13 +77,26 @@ fn load(file: Option<&Path>) -> Result<Box<Config>, Ended> {
     for warning in &warnings {
         tracing::warn!("{warning}");
     }
-    if !config.tenants.is_empty() {
-        tracing::warn!("[[tenant]] is not in force in this version: all services share one ledger");
-    }
     Ok(config)
 }
 
-fn make_tenant(config: &Config) -> Result<(Arc<Tenant>, TickWriter), Ended> {
+/// The default tenant and those of the configuration, with the role of the tick on each one's pages.
+fn make_tenants(config: &Config, roots: &Roots) -> Result<(Tenants, Vec<control::Pages>), Ended> {
+    let (default, first) = make_tenant(config)?;
+    let mut pages = vec![first];
+    let mut tenants = Tenants::one(default);
+    for settings in &config.tenants {
+        let (tenant, own) = make_tenant(config)?;
+        pages.push(own);
+        let conditions = Conditions::of(settings).map_err(|fault| {
+            system("the cgroup of a tenant")(io::Error::new(io::ErrorKind::InvalidInput, fault))
+        })?;
+        tenants.add(Named::new(&settings.name, tenant), conditions, roots);
+    }
+    Ok((tenants, pages))
+}
+
+fn make_tenant(config: &Config) -> Result<(Arc<Tenant>, control::Pages), Ended> {
     let settings = tenant::Settings {
         geometry: config.pages.geometry().map_err(Ended::Sizes)?,
         time_to_live_ns: ns(config.agent_loss.time_to_live),
@@ -97,7 +106,8 @@ fn make_tenant(config: &Config) -> Result<(Arc<Tenant>, TickWriter), Ended> {
     let (tenant, mut writer) = Tenant::create(&settings)?;
     // Nobody is to think that the agent is silent before its first tick.
     writer.beat(monotonic_ns());
-    Ok((Arc::new(tenant), writer))
+    let ledger = *tenant.ledger();
+    Ok((Arc::new(tenant), control::Pages { writer, ledger }))
 }
 
 fn ns(time: Duration) -> u64 {
@@ -138,10 +148,10 @@ fn begin_ticks(
     config: &Config,
     roots: Roots,
     state: &Path,
-    pages: control::Pages,
+    pages: Vec<control::Pages>,
     metrics: &Arc<Metrics>,
 ) -> Result<Begun, Ended> {
-    let (mut driver, handle) = Driver::new(Sampler::new(roots), vec![pages], Plan::of(config));
+    let (mut driver, handle) = Driver::new(Sampler::new(roots), pages, Plan::of(config));
     let (tap, recorder) = record(config, state);
     driver.record_to(tap);
     let metrics = Arc::clone(metrics);

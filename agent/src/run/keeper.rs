@@ -1,5 +1,6 @@
 //! What is kept while the agent runs: the configuration and rules in force, and what was shown.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -88,6 +89,14 @@ impl Keeper {
         &self.config.rules.dir
     }
 
+    /// The directories of all tenants' rules, each once.
+    pub(super) fn rules_directories(&self) -> BTreeSet<PathBuf> {
+        let sources = self.config.rule_sources().into_iter();
+        sources
+            .map(|source| source.directory().to_owned())
+            .collect()
+    }
+
     /// Reads everything again: configuration, then rules.
     pub(super) async fn reload(&mut self) {
         ready::reloading();
@@ -104,7 +113,7 @@ impl Keeper {
 
     /// Reads the rules again.
     pub(super) async fn reload_rules(&mut self) {
-        match reload::rules(&self.config, &self.context.tenant).await {
+        match reload::rules(&self.config, &self.context.tenants).await {
             Ok(rules) => {
                 self.rules = rules;
                 self.context.set_reload_succeeded(true);

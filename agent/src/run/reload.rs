@@ -10,24 +10,48 @@ use tidegate_segment::clock::monotonic_ns;
 use crate::config::schema::fault::Fault;
 use crate::config::{Config, Loaded};
 use crate::control::{Handle, Plan};
+use crate::door::tenants::Tenants;
 use crate::rule::RuleSet;
 use crate::rule_source::{DirectorySource, RuleSource as _};
 use crate::tenant::Tenant;
 use crate::tenant::directory::{PublishFault, Published, TooSoon};
 use crate::tenant::limit::Limits;
 
-/// Reads the rules of the directory and puts them in force as one. Returns how many there are.
+/// Reads the rules of every tenant and puts those of each in force as one. Returns how many there are.
 ///
 /// # Errors
-/// Every fault of the rules; those before stay in force.
-pub(super) async fn rules(config: &Config, tenant: &Tenant) -> Result<usize, Vec<Fault>> {
-    let source = DirectorySource::new(&config.rules.dir, config.rules.quirks);
+/// Every fault of the rules, each once. The rules before stay in force for the tenants whose rules are
+/// at fault, and for them alone.
+pub(super) async fn rules(config: &Config, tenants: &Tenants) -> Result<usize, Vec<Fault>> {
+    let (mut count, mut faults) = (0_usize, Vec::new());
+    for named in tenants.iter() {
+        let source = config.rules_for(&named.name);
+        match rules_of(&source, &named.tenant).await {
+            Ok(rules) => count = count.saturating_add(rules),
+            Err(found) => faults.extend(found),
+        }
+    }
+    // Tenants that share a directory share its faults.
+    let mut told: Vec<Fault> = Vec::new();
+    for fault in faults {
+        if !told.contains(&fault) {
+            told.push(fault);
+        }
+    }
+    if told.is_empty() {
+        Ok(count)
+    } else {
+        Err(told)
+    }
+}
+
+async fn rules_of(source: &DirectorySource, tenant: &Tenant) -> Result<usize, Vec<Fault>> {
     let rules = Arc::new(source.load()?);
     for warning in rules.warnings() {
         tracing::warn!("{warning}");
     }
     let published = publish(&rules, tenant).await.map_err(|fault| {
-        let directory = config.rules.dir.display().to_string();
+        let directory = source.name();
         let allowed = "rules for which the pages have room";
         vec![Fault::of_file(&directory, fault.to_string(), allowed, "")]
     })?;

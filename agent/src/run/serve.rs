@@ -1,12 +1,14 @@
 //! The life of an agent: serve, reload, show, end.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::task::{JoinError, JoinHandle};
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::task::{JoinError, JoinHandle, JoinSet};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::assembly::Agent;
@@ -31,7 +33,7 @@ pub(super) async fn serve(agent: Agent) -> Result<(), Ended> {
     } = agent;
     let mut end = End::new()?;
     let mut reload = listen(SignalKind::hangup())?;
-    let mut watch = Watch::of(kept.rules_directory());
+    let mut watch = Watch::of(kept.rules_directories());
     let mut second = every(Duration::from_secs(1));
     let mut watchdog = ready::watchdog().map(every);
     let mut doors = open(doors, Arc::clone(kept.context()));
@@ -43,7 +45,7 @@ pub(super) async fn serve(agent: Agent) -> Result<(), Ended> {
             ended = &mut doors => return Err(doors_ended(ended)),
             _ = reload.recv() => {
                 kept.reload().await;
-                watch = Watch::of(kept.rules_directory());
+                watch = Watch::of(kept.rules_directories());
             }
             () = watch.changed() => kept.reload_rules().await,
             _ = second.tick() => kept.show(),
@@ -125,24 +127,45 @@ impl End {
     }
 }
 
-/// Watches the rules, where the kernel lets it.
+/// Watches the directories of rules, where the kernel lets it: a task for each.
 #[derive(Debug)]
-struct Watch(Option<DirectoryWatch>);
+struct Watch {
+    changes: Receiver<()>,
+    _tasks: JoinSet<()>,
+}
 
 impl Watch {
-    fn of(directory: &Path) -> Self {
-        let watch = DirectoryWatch::new(directory);
-        Self(watch.inspect_err(give_up).ok())
+    fn of(directories: impl IntoIterator<Item = PathBuf>) -> Self {
+        // Room for one is enough: all rules are read after any change.
+        let (tell, changes) = channel(1);
+        let mut tasks = JoinSet::new();
+        for directory in directories {
+            if let Ok(watch) = DirectoryWatch::new(directory).inspect_err(give_up) {
+                tasks.spawn(watch_on(watch, tell.clone()));
+            }
+        }
+        Self {
+            changes,
+            _tasks: tasks,
+        }
     }
 
-    /// Waits until the rules have changed and are quiet again.
+    /// Waits until rules have changed and are quiet again.
     async fn changed(&mut self) {
-        let Some(watch) = &mut self.0 else {
-            return std::future::pending().await;
-        };
-        if let Err(error) = settled(watch).await {
-            give_up(&error);
-            self.0 = None;
+        if self.changes.recv().await.is_none() {
+            // Nothing is watched.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+async fn watch_on(mut watch: DirectoryWatch, tell: Sender<()>) {
+    loop {
+        if let Err(error) = settled(&mut watch).await {
+            return give_up(&error);
+        }
+        if matches!(tell.try_send(()), Err(TrySendError::Closed(()))) {
+            return;
         }
     }
 }

@@ -36,6 +36,7 @@ mod cgroup;
 mod directory;
 #[cfg(test)]
 mod fixture;
+mod group_finder;
 mod groups;
 mod host;
 mod jvm;
@@ -56,6 +57,7 @@ mod sampler;
 mod truth;
 
 pub use cgroup::Limiter;
+pub use group_finder::GroupFinder;
 pub use groups::{GROUPS_MAX, Group, GroupKey, PatternKey};
 pub use pattern::{GroupPattern, PatternFault};
 pub use processes::ThreadGroup;

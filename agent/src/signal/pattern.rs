@@ -62,17 +62,19 @@ impl GroupPattern {
 
     /// Whether a group's path fits.
     pub fn fits(&self, path: &Path) -> bool {
-        let names: Vec<&[u8]> = path
-            .as_os_str()
-            .as_bytes()
-            .split(|byte| *byte == b'/')
-            .filter(|name| !name.is_empty())
-            .collect();
-        let both = self.parts.iter().zip(&names);
-        self.parts.len() == names.len()
-            && both
-                .into_iter()
-                .all(|(part, name)| matches(part.as_bytes(), name))
+        let below = path.strip_prefix("/").unwrap_or(path);
+        self.parts.len() == below.iter().count() && self.holds(path)
+    }
+
+    /// Whether a group fits, or one above it does; `group` is its path below the mount, with or without
+    /// a leading `/`.
+    pub fn holds(&self, group: &Path) -> bool {
+        let below = group.strip_prefix("/").unwrap_or(group);
+        let mut names = below.iter();
+        self.parts.iter().all(|part| {
+            let name = names.next();
+            name.is_some_and(|name| matches(part.as_bytes(), name.as_bytes()))
+        })
     }
 
     /// Calls `found` with the directory of each group below `top` that is there now. Allocates

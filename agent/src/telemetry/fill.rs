@@ -9,16 +9,19 @@ use super::metric::MetricId;
 use super::scrape::Scrape;
 use crate::control::ScopeSnapshot;
 use crate::door::Context;
+use crate::door::tenants::Named;
 use crate::tenant::Tenant;
 
-/// A scrape of everything.
-pub fn scrape(context: &Context) -> Scrape {
+/// A scrape of the agent, the scopes and these tenants.
+pub fn scrape(context: &Context, tenants: &[Named]) -> Scrape {
     let mut scrape = context.metrics.scrape();
     let snapshot = context.control.snapshot();
     for scope in &snapshot.scopes {
         fill_scope(&mut scrape, scope);
     }
-    fill_resources(&mut scrape, &context.tenant);
+    for named in tenants {
+        fill_tenant(&mut scrape, label(named), &named.tenant);
+    }
     fill_agent(&mut scrape, context);
     scrape.set_count(MetricId::Ticks, &[], snapshot.ticks);
     scrape.set_count(MetricId::RecordingLost, &[], snapshot.recording_lost);
@@ -52,13 +55,33 @@ fn fill_scope(scrape: &mut Scrape, scope: &ScopeSnapshot) {
     }
 }
 
-fn fill_resources(scrape: &mut Scrape, tenant: &Tenant) {
+/// The value of the label `tenant`. Empty is the same as no label: series of the default tenant look
+/// alike whether there are others or not.
+fn label(named: &Named) -> &str {
+    if named.is_default() { "" } else { &named.name }
+}
+
+fn fill_tenant(scrape: &mut Scrape, label: &str, tenant: &Tenant) {
+    fill_resources(scrape, label, tenant);
+    let clients = u64::try_from(tenant.clients().count()).unwrap_or(u64::MAX);
+    scrape.set_count(MetricId::Clients, &[label], clients);
+    let without_agent = tenant.seats().unusual().without_agent;
+    scrape.set_count(MetricId::DecisionsWithoutAgent, &[label], without_agent);
+    let generation = tenant.board().rules_generation();
+    scrape.set_count(MetricId::RulesGeneration, &[label], generation);
+}
+
+fn fill_resources(scrape: &mut Scrape, label: &str, tenant: &Tenant) {
     for (name, slot) in tenant.directory().list() {
-        let labels = [&*name];
+        let labels = [label, &*name];
         let counts = tenant.seats().node_counts(slot);
         scrape.set_count(MetricId::ResourcePassed, &labels, counts.passed);
         for (kind, count) in RefusalKind::ALL.iter().zip(counts.refused) {
-            scrape.set_count(MetricId::ResourceRefused, &[&name, kind.name()], count);
+            scrape.set_count(
+                MetricId::ResourceRefused,
+                &[&name, kind.name(), label],
+                count,
+            );
         }
         if let Some(node) = tenant.ledger().node(slot.index) {
             let (qps, concurrency) = node.observed();
@@ -73,17 +96,10 @@ fn fill_resources(scrape: &mut Scrape, tenant: &Tenant) {
 }
 
 fn fill_agent(scrape: &mut Scrape, context: &Context) {
-    let tenant = &context.tenant;
     let version = [env!("CARGO_PKG_VERSION")];
     scrape.set_flag(MetricId::BuildInfo, &version, true);
     let uptime = context.started.elapsed().as_secs_f64();
     scrape.set(MetricId::Uptime, &[], uptime);
-    let clients = u64::try_from(tenant.clients().count()).unwrap_or(u64::MAX);
-    scrape.set_count(MetricId::Clients, &[], clients);
-    let without_agent = tenant.seats().unusual().without_agent;
-    scrape.set_count(MetricId::DecisionsWithoutAgent, &[], without_agent);
-    let generation = tenant.board().rules_generation();
-    scrape.set_count(MetricId::RulesGeneration, &[], generation);
     let reloaded = context.reload_succeeded();
     scrape.set_flag(MetricId::ConfigReloadSuccessful, &[], reloaded);
 }

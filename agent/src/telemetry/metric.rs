@@ -55,6 +55,8 @@ pub enum Label {
     State,
     /// `entry` or `tight`.
     Limit,
+    /// Name of a tenant; the configuration bounds them. That of the default tenant is empty.
+    Tenant,
     /// Name of a resource; the scrape bounds them.
     Resource,
     /// Who refused, see [`tidegate_abi::decision::RefusalKind`].
@@ -70,6 +72,7 @@ impl Label {
             Self::Signal => "signal",
             Self::State => "state",
             Self::Limit => "limit",
+            Self::Tenant => "tenant",
             Self::Resource => "resource",
             Self::Reason => "reason",
         }
@@ -137,17 +140,17 @@ metric_table! {
     AllowedQps: "tidegate_allowed_qps" Gauge Qps [Scope]
         "Requests a second that the scope can take now; absent without limit.";
 
-    ResourcePassed: "tidegate_resource_passed_total" Counter None [Resource]
+    ResourcePassed: "tidegate_resource_passed_total" Counter None [Resource Tenant]
         "Requests admitted.";
-    ResourceRefused: "tidegate_resource_refused_total" Counter None [Resource Reason]
+    ResourceRefused: "tidegate_resource_refused_total" Counter None [Resource Reason Tenant]
         "Requests refused, by the kind of rule that refused.";
-    ResourceObserved: "tidegate_resource_observed_total" Counter None [Resource]
+    ResourceObserved: "tidegate_resource_observed_total" Counter None [Resource Tenant]
         "Requests that rules in observe mode would have refused.";
-    ResourceFailed: "tidegate_resource_failed_total" Counter None [Resource]
+    ResourceFailed: "tidegate_resource_failed_total" Counter None [Resource Tenant]
         "Requests that ended with an error.";
-    ResourceInflight: "tidegate_resource_inflight" Gauge None [Resource]
+    ResourceInflight: "tidegate_resource_inflight" Gauge None [Resource Tenant]
         "Requests in flight.";
-    ResourceRt: "tidegate_resource_rt_seconds" Summary Seconds [Resource]
+    ResourceRt: "tidegate_resource_rt_seconds" Summary Seconds [Resource Tenant]
         "Response times of the requests that ended well.";
     OtherResources: "tidegate_other_resources" Gauge None []
         "Resources over the bound on label values; together they are the resource __other__.";
@@ -158,11 +161,11 @@ metric_table! {
         "How much later than planned a tick began.";
     RecordingLost: "tidegate_recording_lost_ticks_total" Counter None []
         "Ticks of scopes that were measured and could not be recorded.";
-    Clients: "tidegate_clients" Gauge None []
+    Clients: "tidegate_clients" Gauge None [Tenant]
         "Processes connected to the gate socket.";
-    DecisionsWithoutAgent: "tidegate_decisions_without_agent_total" Counter None []
+    DecisionsWithoutAgent: "tidegate_decisions_without_agent_total" Counter None [Tenant]
         "Decisions that services made while the agent's heartbeat was too old.";
-    RulesGeneration: "tidegate_rules_generation" Gauge None []
+    RulesGeneration: "tidegate_rules_generation" Gauge None [Tenant]
         "Number of the rule set in force.";
     ConfigReloadSuccessful: "tidegate_config_last_reload_successful" Gauge None []
         "1 if the last reload of configuration and rules was taken over, 0 if it was refused.";

@@ -175,6 +175,8 @@ fn family(row: Row, series: &BTreeMap<Vec<String>, Value>) -> MetricFamily {
 
 fn metric(row: Row, labels: &[String], value: Value) -> Metric {
     let pairs = row.labels.iter().zip(labels);
+    // A label without a value is no label.
+    let pairs = pairs.filter(|(_label, value)| !value.is_empty());
     let mut metric = Metric::from_label(pairs.map(|(label, value)| pair(*label, value)).collect());
     match row.kind {
         Kind::Counter => {
@@ -218,12 +220,13 @@ mod tests {
         let metrics = Metrics::new().expect("the table is sound");
         metrics.observe_tick_late(Duration::from_millis(3));
         let mut scrape = metrics.scrape();
-        scrape.set_count(MetricId::ResourceRefused, &["order-create", "flow"], 7);
+        scrape.set_count(MetricId::ResourceRefused, &["order-create", "flow", ""], 7);
         scrape.set_flag(MetricId::ScopeState, &["host", "overload"], true);
+        scrape.set_count(MetricId::ResourcePassed, &["order-create", "shop"], 8);
         scrape.set(MetricId::Signal, &["host", "cpu"], 0.25);
         scrape.set_summary(
             MetricId::ResourceRt,
-            &["order-create"],
+            &["order-create", ""],
             4,
             Duration::from_millis(500),
         );
@@ -231,6 +234,7 @@ mod tests {
         for line in [
             "# TYPE tidegate_resource_refused_total counter",
             "tidegate_resource_refused_total{resource=\"order-create\",reason=\"flow\"} 7",
+            "tidegate_resource_passed_total{resource=\"order-create\",tenant=\"shop\"} 8",
             "tidegate_scope_state{scope=\"host\",state=\"overload\"} 1",
             "tidegate_signal{scope=\"host\",signal=\"cpu\"} 0.25",
             "# TYPE tidegate_resource_rt_seconds summary",
@@ -253,8 +257,8 @@ mod tests {
         let mut scrape = scrape();
         for number in 0..RESOURCES_MAX + 3 {
             let name = format!("r{number}");
-            scrape.set_count(MetricId::ResourcePassed, &[&name], 2);
-            scrape.set_count(MetricId::ResourceInflight, &[&name], 1);
+            scrape.set_count(MetricId::ResourcePassed, &[&name, ""], 2);
+            scrape.set_count(MetricId::ResourceInflight, &[&name, ""], 1);
         }
         let text = scrape.text().expect("encodes");
         assert!(text.contains("tidegate_resource_passed_total{resource=\"__other__\"} 6\n"));
@@ -267,7 +271,7 @@ mod tests {
     #[test]
     fn label_values_are_escaped() {
         let mut scrape = scrape();
-        scrape.set_count(MetricId::ResourcePassed, &["a\"b\\c"], 1);
+        scrape.set_count(MetricId::ResourcePassed, &["a\"b\\c", ""], 1);
         let text = scrape.text().expect("encodes");
         assert!(text.contains(r#"{resource="a\"b\\c"} 1"#), "{text}");
     }

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use tidegate_abi::board::ScopeWord;
 use tidegate_abi::decision::{RefusalKind, ScopeState};
+use tidegate_segment::board::Slot;
 use tidegate_segment::ledger::NodeCounts;
 
 use crate::control::{ScopeSnapshot, Snapshot};
 use crate::door::Context;
+use crate::door::tenants::Named;
 use crate::rule::Body;
 use crate::rule::degrade::Guarded;
 use crate::signal::Reading;
@@ -75,6 +77,7 @@ struct Limits {
 /// A resource.
 #[derive(Debug, Serialize)]
 pub struct Resource {
+    tenant: String,
     name: String,
     passed_total: u64,
     refused_total: BTreeMap<&'static str, u64>,
@@ -86,6 +89,7 @@ pub struct Resource {
 /// A connected process.
 #[derive(Debug, Serialize)]
 struct Client {
+    tenant: String,
     pid: u32,
     uid: u32,
     name: String,
@@ -97,6 +101,7 @@ struct Client {
 /// A rule, as `GET /v1/rules` tells it.
 #[derive(Debug, Serialize)]
 pub struct RuleReport {
+    tenant: String,
     kind: &'static str,
     id: String,
     mode: &'static str,
@@ -108,10 +113,10 @@ pub struct RuleReport {
 }
 
 impl Status {
-    /// The status now.
-    pub fn of(context: &Context) -> Self {
+    /// The status now, of the agent, the scopes and these tenants.
+    pub fn of(context: &Context, tenants: &[Named]) -> Self {
         let snapshot = context.control.snapshot();
-        let tenant = &context.tenant;
+        let default = &context.tenants.default_one().tenant;
         Self {
             agent: Agent {
                 version: env!("CARGO_PKG_VERSION"),
@@ -122,11 +127,11 @@ impl Status {
                     rung: "none",
                     reason: "this version reads /proc and cgroup files alone",
                 },
-                rules_generation: tenant.board().rules_generation(),
+                rules_generation: default.board().rules_generation(),
             },
             scopes: scopes(&snapshot),
-            resources: resources(tenant),
-            clients: clients(tenant, &snapshot),
+            resources: resources(tenants),
+            clients: clients(tenants, &snapshot),
         }
     }
 }
@@ -136,21 +141,29 @@ pub fn scopes(snapshot: &Snapshot) -> Vec<Scope> {
     snapshot.scopes.iter().map(Scope::of).collect()
 }
 
-/// The resources, in the order of their slots.
-pub fn resources(tenant: &Tenant) -> Vec<Resource> {
-    let names = tenant.directory().list().into_iter();
-    names
-        .map(|(name, slot)| Resource::of(&name, &tenant.seats().node_counts(slot)))
-        .collect()
+/// The resources of these tenants, in the order of their slots.
+pub fn resources(tenants: &[Named]) -> Vec<Resource> {
+    let of_tenant = |named: &Named| {
+        let directory = named.tenant.directory();
+        let all = directory.list().into_iter();
+        let all = all.map(|(name, slot)| Resource::of(named, &name, slot));
+        all.collect::<Vec<_>>()
+    };
+    tenants.iter().flat_map(of_tenant).collect()
 }
 
-/// The rules, in the order of their files.
-pub fn rules(tenant: &Tenant) -> Vec<RuleReport> {
-    let limits = tenant.directory().limits();
+/// The rules of these tenants, in the order of their files.
+pub fn rules(tenants: &[Named]) -> Vec<RuleReport> {
+    tenants.iter().flat_map(rules_of).collect()
+}
+
+fn rules_of(named: &Named) -> Vec<RuleReport> {
+    let limits = named.tenant.directory().limits();
     let idle: Vec<_> = limits.not_in_force().map(std::ptr::from_ref).collect();
     let rules = limits.rules().rules().iter();
     rules
         .map(|rule| RuleReport {
+            tenant: named.name.to_string(),
             kind: rule.body.kind().name(),
             id: rule.id.clone(),
             mode: rule.mode.name(),
@@ -174,10 +187,17 @@ fn resource_of(body: &Body) -> Option<String> {
     }
 }
 
-fn clients(tenant: &Tenant, snapshot: &Snapshot) -> Vec<Client> {
+fn clients(tenants: &[Named], snapshot: &Snapshot) -> Vec<Client> {
+    let of_tenant = |named| clients_of(named, snapshot);
+    tenants.iter().flat_map(of_tenant).collect()
+}
+
+fn clients_of(named: &Named, snapshot: &Snapshot) -> Vec<Client> {
+    let tenant = &named.tenant;
     let clients = tenant.clients().list().into_iter();
     clients
         .map(|client| Client {
+            tenant: named.name.to_string(),
             pid: client.who.pid,
             uid: client.who.uid,
             name: client.who.name.clone(),
@@ -253,14 +273,16 @@ impl Signal {
 }
 
 impl Resource {
-    fn of(name: &str, counts: &NodeCounts) -> Self {
+    fn of(named: &Named, name: &str, slot: Slot) -> Self {
+        let counts = named.tenant.seats().node_counts(slot);
         let kinds = RefusalKind::ALL.iter().zip(counts.refused);
         Self {
+            tenant: named.name.to_string(),
             name: name.to_owned(),
             passed_total: counts.passed,
             refused_total: kinds.map(|(kind, count)| (kind.name(), count)).collect(),
             inflight: counts.inflight,
-            rt_ms: mean_ms(counts),
+            rt_ms: mean_ms(&counts),
         }
     }
 }

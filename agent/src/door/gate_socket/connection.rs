@@ -17,7 +17,7 @@ use super::hello::{self, Hello};
 use super::wire::Wire;
 use crate::door::Context;
 use crate::door::arguments::Arguments;
-use crate::door::peer::Peer;
+use crate::door::peer::{self, Peer};
 use crate::tenant::Tenant;
 use crate::tenant::client::{Client, Ticket, Who};
 use crate::tenant::directory::Found;
@@ -39,7 +39,7 @@ pub(super) async fn serve(
     let mut connection = Connection::begin(context, &wire, hello)?;
     connection.greet(&mut wire);
     match connection.seated {
-        Some(_) => wire.send_with(context.tenant.files()).await?,
+        Some(_) => wire.send_with(connection.tenant.files()).await?,
         None => wire.send().await?,
     }
     while wire.receive().await? {
@@ -90,16 +90,18 @@ struct Connection {
 impl Connection {
     fn begin(context: &Context, wire: &Wire, hello: Hello) -> io::Result<Self> {
         let peer = Peer::of(wire.socket())?;
-        let seated = hello.seat(context, wire.socket(), peer);
-        let (ticket, client) = context.tenant.clients().add(Who {
+        let pidfd = peer::pidfd(wire.socket());
+        let tenant = Arc::clone(&context.tenants.of(peer, pidfd.as_ref()).tenant);
+        let seated = hello.seat(&tenant, peer, pidfd);
+        let (ticket, client) = tenant.clients().add(Who {
             pid: peer.pid,
             uid: peer.uid,
             name: process_name(peer.pid).unwrap_or_default(),
             seat: seated.as_ref().map(|seated| seated.seat),
         });
-        find_scope(context, &client);
+        find_scope(context, &tenant, &client);
         Ok(Self {
-            tenant: Arc::clone(&context.tenant),
+            tenant,
             client,
             ticket,
             seated,
@@ -250,11 +252,11 @@ fn resolved(found: Found) -> Frame {
 
 /// Looks for the scope of the client's cgroup beside the connection: a new one is known with the next
 /// tick only. Until then the client belongs to the host alone, and nobody waits.
-fn find_scope(context: &Context, client: &Arc<Client>) {
+fn find_scope(context: &Context, tenant: &Arc<Tenant>, client: &Arc<Client>) {
     if client.who.pid == 0 {
         return;
     }
-    let (client, tenant) = (Arc::clone(client), Arc::clone(&context.tenant));
+    let (client, tenant) = (Arc::clone(client), Arc::clone(tenant));
     let scopes = Arc::clone(&context.scopes);
     tokio::task::spawn_blocking(move || {
         let scope = scopes.scope_of(client.who.pid);

@@ -1,14 +1,15 @@
 //! The beginning of a connection: hello, seat, welcome.
 
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
 use tidegate_abi::VERSION;
 use tidegate_abi::message::{Frame, HELLO_MAP, Message, NO_SEAT, Welcome};
 use tidegate_segment::board::Process;
 use tidegate_segment::clock::monotonic_ns;
-use tokio_seqpacket::UnixSeqpacket;
 
 use super::fault::Fault;
-use crate::door::Context;
-use crate::door::peer::{self, Peer};
+use crate::door::peer::Peer;
 use crate::tenant::seat_life::{self, Seated};
 use crate::tenant::seats::Seat;
 use crate::tenant::{HOST, Tenant};
@@ -52,9 +53,9 @@ impl Hello {
     /// over the socket.
     pub(super) fn seat(
         self,
-        context: &Context,
-        socket: &UnixSeqpacket,
+        tenant: &Arc<Tenant>,
         peer: Peer,
+        pidfd: Option<OwnedFd>,
     ) -> Option<Seated> {
         if !self.map {
             return None;
@@ -72,7 +73,7 @@ impl Hello {
             uid: peer.uid,
             scope: HOST,
         };
-        match seat_life::seat(&context.tenant, process, peer::pidfd(socket)) {
+        match seat_life::seat(tenant, process, pidfd) {
             Ok(seated) => Some(seated),
             Err(no_seat) => {
                 tracing::debug!(pid = peer.pid, %no_seat, "no seat: served over the socket");

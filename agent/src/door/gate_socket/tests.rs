@@ -40,7 +40,7 @@ impl Door {
     }
 
     pub(super) fn rules(&self, toml: &str) {
-        let directory = self.context.tenant.directory();
+        let directory = self.context.default_tenant().directory();
         let published = directory.publish(limits(toml), monotonic_ns()).unwrap();
         assert_eq!(published.unplaced, []);
     }
@@ -68,7 +68,7 @@ impl Door {
 
     /// Waits until the resource has this many requests in flight.
     pub(super) async fn until_inflight(&self, resource: &str, inflight: u64) {
-        let tenant = &self.context.tenant;
+        let tenant = self.context.default_tenant();
         let slot = tenant.directory().resolve(resource).slot;
         let reached = async {
             while tenant.seats().node_counts(slot).inflight != inflight {
@@ -183,7 +183,7 @@ async fn a_service_that_maps_gets_a_seat_and_both_pages() {
         (true, seat_generation)
     );
     assert_eq!(info.pid, std::process::id());
-    let clients = door.context.tenant.clients().list();
+    let clients = door.context.default_tenant().clients().list();
     assert_eq!(clients.len(), 1);
     assert_eq!(clients[0].who.pid, std::process::id());
 }
@@ -255,7 +255,7 @@ async fn permits_end_with_their_connection() {
     door.until_inflight("a", 4).await;
     drop(first);
     door.until_inflight("a", 1).await;
-    assert_eq!(door.context.tenant.clients().count(), 1);
+    assert_eq!(door.context.default_tenant().clients().count(), 1);
 }
 
 #[tokio::test]

@@ -13,8 +13,8 @@ use serde_json::json;
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::gate::Verdict;
 
-use super::Caller;
 use super::answer::{self, Wrong};
+use super::caller::Caller;
 use super::input::{self, Asked, Ended};
 use crate::door::Context;
 use crate::tenant::HOST;
@@ -33,7 +33,7 @@ pub(super) async fn enter(
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Wrong> {
     let question = input::json::<Asked>(body)?.check()?;
-    let tenant = &context.tenant;
+    let tenant = caller.tenant();
     let args = question.args();
     let token = tenant.timed_permits().lock().draw().map_err(busy)?;
     match tenant.decide(HOST, &question.with(&args)).await {
@@ -56,34 +56,30 @@ pub(super) async fn enter(
 
 /// Gives a permit back.
 pub(super) async fn exit(
-    State(context): State<Arc<Context>>,
     ConnectInfo(caller): ConnectInfo<Caller>,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Wrong> {
     let (token, outcome) = input::json::<Ended>(body)?.check()?;
-    let pass = context
-        .tenant
-        .timed_permits()
-        .lock()
-        .take(&token, caller.uid);
+    let tenant = caller.tenant();
+    let pass = tenant.timed_permits().lock().take(&token, caller.uid);
     let Some(pass) = pass else {
         return Err(Wrong::new(
             StatusCode::NOT_FOUND,
             "permit: no such permit; it was given back or has ended already, or another user's",
         ));
     };
-    context.tenant.exit(pass, outcome);
+    tenant.exit(pass, outcome);
     Ok(Json(json!({})).into_response())
 }
 
 /// Decides once and holds nothing.
 pub(super) async fn admit(
-    State(context): State<Arc<Context>>,
+    ConnectInfo(caller): ConnectInfo<Caller>,
     query: Result<Query<Asked>, QueryRejection>,
 ) -> Result<Response, Wrong> {
     let Query(asked) = query.map_err(|rejection| Wrong::input(rejection.body_text()))?;
     let question = asked.check()?;
-    let tenant = &context.tenant;
+    let tenant = caller.tenant();
     let args = question.args();
     match tenant.decide_once(HOST, &question.with(&args)).await {
         Verdict::Admitted(_given_back) => Ok(Json(json!({"admitted": true})).into_response()),

@@ -1,9 +1,10 @@
 //! The HTTP door: JSON on a Unix socket, and the metrics on a loopback TCP port.
 //!
-//! `input` reads and checks what a caller sends, `decide` has the routes that decide, `report` those that
+//! `caller` says who asks, `input` reads and checks what is sent, `decide` has the routes that decide, `report` those that
 //! tell, `answer` the bodies of refusals and errors.
 
 mod answer;
+mod caller;
 mod decide;
 mod input;
 mod report;
@@ -15,15 +16,13 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::extract::connect_info::Connected;
 use axum::routing::{get, post, put};
-use axum::serve::IncomingStream;
 use rustix::net::SocketType;
 use tokio::net::{TcpListener, UnixListener};
 
-use super::peer::Peer;
 use super::socket_path;
 use super::{Context, OpenError, Settings};
+use caller::{Caller, Callers};
 
 /// Name of the socket in the directory of the sockets.
 pub const FILE_NAME: &str = "http.sock";
@@ -36,20 +35,6 @@ const BODY_MAX: usize = 64 * 1024;
 pub struct Listeners {
     unix: UnixListener,
     metrics: Option<TcpListener>,
-}
-
-/// The user that a connection belongs to.
-#[derive(Debug, Clone, Copy)]
-struct Caller {
-    uid: u32,
-}
-
-impl Connected<IncomingStream<'_, UnixListener>> for Caller {
-    fn connect_info(stream: IncomingStream<'_, UnixListener>) -> Self {
-        // The largest number is no user: such a caller can hold no permit of anybody.
-        let uid = Peer::of(stream.io()).map_or(u32::MAX, |peer| peer.uid);
-        Self { uid }
-    }
 }
 
 impl Listeners {
@@ -65,7 +50,7 @@ impl Listeners {
             UnixListener::bind(&path).map_err(socket_path::refused(&path, "cannot listen"))?;
         socket_path::open_to(&path, &settings.access)?;
         let metrics = settings.metrics_listen.map(|address| {
-            if !address.ip().is_loopback() && !settings.metrics_remote {
+            if !address.ip().is_loopback() {
                 return Err(OpenError::Remote(address));
             }
             listen(address).map_err(|error| OpenError::Metrics { address, error })
@@ -87,9 +72,10 @@ impl Listeners {
             let routes = with_fallbacks(told_to_all()).with_state(Arc::clone(&context));
             tokio::spawn(axum::serve(metrics, routes).into_future());
         }
+        let callers = Callers::new(self.unix, Arc::clone(&context));
         let routes = with_fallbacks(routes()).with_state(context);
         let routes = routes.into_make_service_with_connect_info::<Caller>();
-        if let Err(error) = axum::serve(self.unix, routes).await {
+        if let Err(error) = axum::serve(callers, routes).await {
             tracing::error!(%error, "the HTTP socket is no longer served");
         }
     }

@@ -2,22 +2,26 @@
 
 use std::sync::Arc;
 
-use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::{ConnectInfo, Path, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
+use axum::{Extension, Json};
 use serde::Serialize;
 use tidegate_segment::board::AgentLife;
 use tidegate_segment::clock::monotonic_ns;
 
 use super::answer::Wrong;
+use super::caller::Caller;
 use crate::door::Context;
 use crate::telemetry::status::{self, RuleReport, Status};
 use crate::telemetry::{fill, scrape};
 
-pub(super) async fn status(State(context): State<Arc<Context>>) -> Json<Status> {
-    Json(Status::of(&context))
+pub(super) async fn status(
+    State(context): State<Arc<Context>>,
+    ConnectInfo(caller): ConnectInfo<Caller>,
+) -> Json<Status> {
+    Json(Status::of(&context, &caller.sees(&context)))
 }
 
 #[derive(Serialize)]
@@ -37,22 +41,29 @@ pub(super) struct Resources {
     resources: Vec<status::Resource>,
 }
 
-pub(super) async fn resources(State(context): State<Arc<Context>>) -> Json<Resources> {
+pub(super) async fn resources(
+    State(context): State<Arc<Context>>,
+    ConnectInfo(caller): ConnectInfo<Caller>,
+) -> Json<Resources> {
     Json(Resources {
-        resources: status::resources(&context.tenant),
+        resources: status::resources(&caller.sees(&context)),
     })
 }
 
 #[derive(Serialize)]
 pub(super) struct Rules {
+    /// That of the caller's own tenant.
     generation: u64,
     rules: Vec<RuleReport>,
 }
 
-pub(super) async fn rules(State(context): State<Arc<Context>>) -> Json<Rules> {
+pub(super) async fn rules(
+    State(context): State<Arc<Context>>,
+    ConnectInfo(caller): ConnectInfo<Caller>,
+) -> Json<Rules> {
     Json(Rules {
-        generation: context.tenant.board().rules_generation(),
-        rules: status::rules(&context.tenant),
+        generation: caller.tenant().board().rules_generation(),
+        rules: status::rules(&caller.sees(&context)),
     })
 }
 
@@ -63,8 +74,16 @@ pub(super) async fn put_rules(Path(kind): Path<String>) -> Wrong {
     Wrong::new(StatusCode::NOT_IMPLEMENTED, text)
 }
 
-pub(super) async fn metrics(State(context): State<Arc<Context>>) -> Response {
-    match fill::scrape(&context).text() {
+/// What is told over TCP has no caller, and is of all tenants.
+pub(super) async fn metrics(
+    State(context): State<Arc<Context>>,
+    caller: Option<Extension<ConnectInfo<Caller>>>,
+) -> Response {
+    let seen = match caller {
+        Some(Extension(ConnectInfo(caller))) => caller.sees(&context),
+        None => context.tenants.iter().cloned().collect(),
+    };
+    match fill::scrape(&context, &seen).text() {
         Ok(text) => ([(CONTENT_TYPE, scrape::CONTENT_TYPE)], text).into_response(),
         Err(error) => {
             let text = format!("the metrics cannot be written: {error}");
@@ -80,7 +99,8 @@ pub(super) async fn healthz() -> &'static str {
 
 /// Whether its ticks come, so that adaptive limits are in force.
 pub(super) async fn readyz(State(context): State<Arc<Context>>) -> Result<&'static str, Wrong> {
-    match context.tenant.board().agent_life(monotonic_ns()) {
+    let default = &context.tenants.default_one().tenant;
+    match default.board().agent_life(monotonic_ns()) {
         AgentLife::Present => Ok("ok\n"),
         AgentLife::Grace | AgentLife::Lost(_) => Err(Wrong::new(
             StatusCode::SERVICE_UNAVAILABLE,

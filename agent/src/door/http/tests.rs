@@ -48,7 +48,7 @@ impl Door {
 
     fn with_rules(toml: &str) -> Self {
         let door = Self::plain();
-        let directory = door.context.tenant.directory();
+        let directory = door.context.default_tenant().directory();
         directory.publish(limits(toml), monotonic_ns()).unwrap();
         door
     }
@@ -226,7 +226,7 @@ async fn outbound_work_is_not_held_against_the_system_rules() {
 async fn permits_end_by_the_clock() {
     let door = Door::plain();
     assert_eq!(door.enter(r#"{"resource":"a"}"#).await.status, 200);
-    let tenant = &door.context.tenant;
+    let tenant = door.context.default_tenant();
     let slot = tenant.directory().resolve("a").slot;
     assert_eq!(tenant.seats().node_counts(slot).inflight, 1);
     let ended = tenant.timed_permits().lock().take_ended(monotonic_ns());
@@ -383,7 +383,7 @@ async fn the_status_has_its_shape() {
     );
     assert_eq!(
         status["resources"][1],
-        json!({"name": "a", "passed_total": 1, "inflight": 1, "rt_ms": null,
+        json!({"tenant": "default", "name": "a", "passed_total": 1, "inflight": 1, "rt_ms": null,
             "refused_total": {"authority": 0, "degrade": 0, "flow": 0, "param": 0, "system": 0}})
     );
     let resources = door.get("/v1/resources").await.json();
@@ -394,7 +394,7 @@ async fn the_status_has_its_shape() {
     );
     assert_eq!(
         door.get("/v1/rules").await.json(),
-        json!({"generation": 1, "rules": [{"kind": "flow", "id": "few", "mode": "enforce",
+        json!({"generation": 1, "rules": [{"tenant": "default", "kind": "flow", "id": "few", "mode": "enforce",
             "resource": "a", "place": "rules.toml:1:1", "in_force": true}]})
     );
 }
@@ -429,7 +429,7 @@ async fn metrics_are_not_told_to_other_machines() {
     settings.metrics_listen = Some(SocketAddr::from(([0, 0, 0, 0], 0)));
     assert_eq!(
         Listeners::open(&settings).unwrap_err().to_string(),
-        "http.metrics_listen = \"0.0.0.0:0\": is not a loopback address; use 127.0.0.1 or [::1], \
-         or http.metrics_enabled = false"
+        "http.metrics_listen = \"0.0.0.0:0\": is not a loopback address; other machines would read \
+         the metrics: let a proxy that knows who asks serve them, or set http.metrics_enabled = false"
     );
 }
