@@ -73,6 +73,44 @@ fn alone_open_lifts_the_adaptive_limits_after_the_grace_and_keeps_the_rules() {
     assert_eq!(actor.ask("open"), "open 0");
 }
 
+/// An agent is away for this long and its limits and rules hold all the same: the grace is 10 s by
+/// default, after a second of silence.
+const AWAY: Duration = Duration::from_secs(10);
+
+#[test]
+fn alone_ten_seconds_without_the_agent_change_nothing_by_default() {
+    // One agent whose scope refuses all inbound work, and one whose rules alone act.
+    let shedding = Agent::start(RULE, REJECT);
+    let calm = Agent::start(RULE, CALM);
+    let mut shed = Actor::start(&shedding.runtime_dir());
+    let mut ruled = Actor::start(&calm.runtime_dir());
+    until::holds("a scope that refuses", SOON, || {
+        tried(&mut shed, "free") == "passed 0 refused 1 reject"
+    });
+    let stopped = Instant::now();
+    shedding.stop();
+    calm.stop();
+    until::throughout("limit and rule", AWAY, || {
+        let limit = tried(&mut shed, "free") == "passed 0 refused 1 reject";
+        limit && ruled.ask("try limited 50").ends_with(" qps")
+    });
+    // A second of silence and the grace are over soon after: the adaptive limit goes, the rule stays.
+    until::holds("an open gate", SOON, || {
+        tried(&mut shed, "free") == "passed 1 refused 0 none"
+    });
+    let grace = AWAY + Duration::from_millis(800);
+    assert!(stopped.elapsed() >= grace, "{:?}", stopped.elapsed());
+    assert!(ruled.ask("try limited 50").ends_with(" qps"));
+    shedding.go_on();
+    calm.go_on();
+    until::holds("a scope that refuses again", SOON, || {
+        tried(&mut shed, "free") == "passed 0 refused 1 reject"
+    });
+    for actor in [&mut shed, &mut ruled] {
+        assert_eq!(actor.ask("open"), "open 0");
+    }
+}
+
 #[test]
 fn alone_last_keeps_the_adaptive_limits() {
     let (agent, mut actor) = refusing("last");

@@ -15,7 +15,7 @@ use tidegate_abi::signal::SignalId;
 use super::output::{Failure, say};
 use crate::config::{Config, DEFAULT_PATH};
 use crate::control::{Driver, Plan, ScopeSnapshot, Snapshot, WaiterRung, start};
-use crate::signal::{Missing, Reading, Roots, Sampler};
+use crate::signal::{AcceptQueues, Missing, Reading, Roots, Sampler};
 
 /// How long it looks: rates need two samples, throttling some periods, threads a look each.
 const LOOK: Duration = Duration::from_secs(3);
@@ -55,6 +55,7 @@ struct Rungs {
     signals: Rung,
     clock: Rung,
     sampler: Rung,
+    accept_queues: Rung,
 }
 
 /// The step of a ladder in use, and what would give a better one.
@@ -148,6 +149,7 @@ impl Findings {
                     rung: snapshot.scheduling.name(),
                     better: snapshot.scheduling.better(),
                 },
+                accept_queues: accept_queues(),
             },
             scopes: snapshot.scopes.iter().map(Scope::of).collect(),
         }
@@ -159,14 +161,35 @@ impl Findings {
             signals,
             clock,
             sampler,
+            accept_queues,
         } = &self.rungs;
-        for (name, rung) in [("signals", signals), ("clock", clock), ("sampler", sampler)] {
+        for (name, rung) in [
+            ("signals", signals),
+            ("clock", clock),
+            ("sampler", sampler),
+            ("accept queues", accept_queues),
+        ] {
             rung.write(&mut text, name)?;
         }
         for scope in &self.scopes {
             scope.write(&mut text)?;
         }
         Ok(text)
+    }
+}
+
+/// Where the accept queues of services that show their listeners come from here.
+fn accept_queues() -> Rung {
+    let heard = AcceptQueues::open().and_then(|mut queues| queues.each(|_cookie, _waiting| {}));
+    match heard {
+        Ok(()) => Rung {
+            rung: "sock_diag",
+            better: None,
+        },
+        Err(_no_answer) => Rung {
+            rung: "in flight alone",
+            better: Some("a kernel with INET_DIAG, and a sandbox that lets AF_NETLINK sockets be"),
+        },
     }
 }
 

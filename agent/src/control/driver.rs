@@ -11,6 +11,7 @@ use tidegate_segment::ledger::Ledger;
 use super::clock_watch::ClockWatch;
 use super::counts::Counts;
 use super::lateness::Lateness;
+use super::listeners::Listeners;
 use super::measure::Tick;
 use super::plan::{Plan, Planned};
 use super::request::{Handle, Mailbox, Request};
@@ -36,6 +37,7 @@ pub struct Driver {
     sampler: Box<Sampler>,
     pages: Vec<Pages>,
     counts: Counts,
+    listeners: Listeners,
     plan: Planned,
     /// A scope's place here is its place on every board; the host is first.
     scopes: Vec<Option<Scope>>,
@@ -62,6 +64,7 @@ impl Driver {
         let mut driver = Box::new(Self {
             sampler: Box::new(sampler),
             counts: Counts::new(&pages, scopes),
+            listeners: Listeners::new(),
             pages,
             scopes: Vec::with_capacity(scopes),
             mail,
@@ -112,6 +115,7 @@ impl Driver {
             .map_or(0, |last_ns| now_ns.saturating_sub(last_ns));
         self.last_ns = Some(now_ns);
         self.counts.take(&self.pages);
+        self.listeners.look();
         for index in 0..self.scopes.len() {
             self.step_scope(index, now_ns, length_ns);
         }
@@ -133,6 +137,7 @@ impl Driver {
                     let _gone: Result<(), TrySendError<u32>> = answer.try_send(scope);
                 }
                 Request::Plan(plan) => self.set_plan(*plan),
+                Request::Listener(listener) => self.listeners.watch(listener),
             }
         }
     }
@@ -230,6 +235,7 @@ impl Driver {
             return;
         };
         let sampler = &self.sampler;
+        let accept_queue = self.listeners.waiting(index);
         let group = scope.group.as_ref();
         let group = group.map(|place| sampler.group(place.key));
         let report = if let Some(None) = group {
@@ -243,6 +249,7 @@ impl Driver {
                 host: sampler.host(),
                 group: group.map(|group| (group.readings(), group.limiter())),
                 counts: self.counts.of(place),
+                accept_queue,
             };
             let report = scope.step(&tick, now_ns, &mut self.mail);
             self.tap.put(|| scope.record(index));
@@ -250,6 +257,8 @@ impl Driver {
         };
         for page in &mut self.pages {
             page.writer.publish_scope(index, &report);
+            let waiting = accept_queue.unwrap_or(0);
+            page.writer.publish_accept_queue(index, waiting);
         }
     }
 

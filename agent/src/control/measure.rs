@@ -5,7 +5,7 @@ use tidegate_limits::law::Sample;
 use tidegate_limits::number::whole_u32;
 use tidegate_segment::ledger::ScopeCounts;
 
-use crate::signal::{Limiter, Readings};
+use crate::signal::{Limiter, Missing, Readings};
 
 /// A tick of one scope.
 #[derive(Debug, Clone, Copy)]
@@ -16,6 +16,8 @@ pub(super) struct Tick<'a> {
     pub group: Option<(&'a Readings, Limiter<'a>)>,
     /// What it counted in the tick over all tenants, and what it has in flight.
     pub counts: ScopeCounts,
+    /// Connections that wait at its listeners.
+    pub accept_queue: Result<u32, Missing>,
 }
 
 impl Tick<'_> {
@@ -32,6 +34,7 @@ impl Tick<'_> {
             rt_ns: self.counts.rt_ns,
             passed: self.counts.passed,
             shed: self.counts.shed,
+            accept_queue: self.accept_queue.ok(),
             ..measured
         }
     }
@@ -144,7 +147,6 @@ fn group_busy(own: Option<f64>, limiter: Limiter<'_>, host: &Readings) -> Option
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signal::Missing;
 
     fn readings(values: &[(SignalId, f64)]) -> Readings {
         let mut readings = Readings::new();
@@ -169,6 +171,7 @@ mod tests {
                 refused: 2,
                 shed: 1,
             },
+            accept_queue: Ok(3),
         };
         let sample = tick.sample();
         assert_eq!((sample.inflight, sample.tick_ns), (3, 100));

@@ -21,7 +21,7 @@
 //! # Inside
 //! `thread` wakes at absolute times and takes down how late it was · `driver` is one tick: take
 //! `request`s, sample, and for each `scope` turn readings and `counts` into a sample of the law
-//! (`measure`, `declared_cpus`), step the law, publish; then `clock_watch` and the heartbeat · `plan` says which
+//! (`measure`, `declared_cpus`), step the law, publish; then `clock_watch` and the heartbeat · `listeners` looks at accept queues · `plan` says which
 //! settings a scope has, `scope_finder` which scope a process is in · `snapshot` is what others read of it all.
 //!
 //! The tick allocates nothing and waits for nobody: a reader that holds the snapshot makes it keep
@@ -33,6 +33,7 @@ mod counts;
 mod declared_cpus;
 mod driver;
 mod lateness;
+mod listeners;
 mod measure;
 mod plan;
 mod request;

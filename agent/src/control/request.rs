@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tidegate_abi::decision::{Cause, ScopeState};
 
+use super::listeners::Listener;
 use super::plan::Plan;
 use super::scope_finder::{Freed, ScopeFinder};
 use super::snapshot::{Snapshot, SnapshotCell};
+use crate::tenant::client::Client;
 
 /// Requests and events that wait at most.
 const QUEUE: usize = 1024;
@@ -19,6 +21,8 @@ pub(super) enum Request {
     Scope { pid: u32, answer: SyncSender<u32> },
     /// Other settings from now on.
     Plan(Box<Plan>),
+    /// A service has shown its listening socket.
+    Listener(Listener),
 }
 
 /// Something notable that happened to a scope.
@@ -72,6 +76,21 @@ impl Handle {
         let request = Request::Plan(Box::new(plan));
         match self.requests.try_send(request) {
             // A tick that has ended takes no plan, and needs none.
+            Ok(()) | Err(TrySendError::Disconnected(_)) => Ok(()),
+            Err(TrySendError::Full(_)) => Err(Overrun),
+        }
+    }
+
+    /// Watches the accept queue of a listening socket, by its `SO_COOKIE`, as long as a client is
+    /// connected.
+    ///
+    /// # Errors
+    /// Too many requests wait.
+    pub fn watch_listener(&self, cookie: u64, client: &Arc<Client>) -> Result<(), Overrun> {
+        let client = Arc::downgrade(client);
+        let request = Request::Listener(Listener { cookie, client });
+        match self.requests.try_send(request) {
+            // A tick that has ended watches nothing.
             Ok(()) | Err(TrySendError::Disconnected(_)) => Ok(()),
             Err(TrySendError::Full(_)) => Err(Overrun),
         }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use tidegate_abi::signal::SignalId;
 use tidegate_limits::law::{Law, Sample, Settings};
 use tidegate_segment::board::ScopeReport;
 use tidegate_segment::ledger::ScopeCounts;
@@ -140,6 +141,8 @@ impl Scope {
             .group
             .map_or(tick.host, |(measured, _limiter)| measured);
         (*self.readings).clone_from(measured);
+        let accept_queue = tick.accept_queue.map(f64::from);
+        self.readings.set(SignalId::AcceptQueue, accept_queue);
         if let Some(cpus) = self.group.as_ref().and_then(|place| place.cpus) {
             declared_cpus::put(&mut self.readings, cpus);
         }

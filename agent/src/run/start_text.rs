@@ -90,7 +90,10 @@ fn missing(scope: &ScopeSnapshot) -> impl Iterator<Item = (SignalId, Missing)> {
     let readings = scope.readings.iter();
     readings.filter_map(|(id, reading)| {
         let missing = reading.get().err()?;
-        let elsewhere = matches!(missing.fault, Fault::HostOnly | Fault::GroupOnly);
+        let elsewhere = matches!(
+            missing.fault,
+            Fault::HostOnly | Fault::GroupOnly | Fault::NoListener
+        );
         (!elsewhere).then_some((id, missing))
     })
 }

@@ -32,6 +32,7 @@
 //! A new signal is a row in `tidegate_abi::signal`, a row in `truth`, and a line in `host` or `cgroup`
 //! that fills it.
 
+mod accept_queue;
 mod cgroup;
 mod directory;
 #[cfg(test)]
@@ -56,6 +57,7 @@ mod roots;
 mod sampler;
 mod truth;
 
+pub use accept_queue::AcceptQueues;
 pub use cgroup::Limiter;
 pub use group_finder::GroupFinder;
 pub use groups::{GROUPS_MAX, Group, GroupKey, PatternKey};

@@ -54,6 +54,10 @@ pub enum Fault {
     Idle,
     /// The value has not moved while the machine did.
     Frozen,
+    /// No service of the scope has shown its listening socket.
+    NoListener,
+    /// The listening socket is in no sight of the agent.
+    HiddenListener,
     /// More groups than can be watched.
     TooMany,
     /// The computed value is not a finite number.
@@ -100,6 +104,10 @@ impl fmt::Display for Fault {
             ),
             Self::Idle => f.write_str("no CPU time was used"),
             Self::Frozen => f.write_str("has not moved while the machine did"),
+            Self::NoListener => f.write_str("no service has shown its listening socket"),
+            Self::HiddenListener => f.write_str(
+                "a listening socket is closed, or in another network namespace than the agent",
+            ),
             Self::TooMany => f.write_str("as many groups as fit are watched already"),
             Self::NotFinite => f.write_str("does not give a finite number"),
         }

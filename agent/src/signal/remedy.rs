@@ -31,6 +31,10 @@ impl Missing {
             Fault::GroupOnly => "look at the scope of a group",
             Fault::NoCollector | Fault::NoJvm => "nothing: it comes with a JVM in the group",
             Fault::NoPerfData => "start the JVM without -XX:-UsePerfData; other JVMs keep none",
+            Fault::NoListener => "let the service call watch_listener of the client",
+            Fault::HiddenListener => {
+                "run the agent in the network namespace of the service; in flight alone counts until then"
+            }
             Fault::TooMany => "watch fewer groups",
         }
     }

@@ -17,6 +17,7 @@
 //! | context switches | `/proc/PID/task/TID/schedstat` | likewise | `/proc/stat` ctxt |
 //! | collectors' share | names and CPU time of `/proc/PID/task/TID` | likewise | – |
 //! | JVM: collections, heap | `hsperfdata` in the JVM's own `/tmp` | likewise | – |
+//! | accept queues | `sock_diag` (`inet_diag`) of the sockets that services show | likewise | likewise |
 //! | lateness of the ticks | – | – | the sampler's thread itself |
 //!
 //! Traps that the table stands for:

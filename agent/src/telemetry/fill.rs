@@ -73,7 +73,7 @@ fn fill_tenant(scrape: &mut Scrape, label: &str, tenant: &Tenant) {
 
 fn fill_resources(scrape: &mut Scrape, label: &str, tenant: &Tenant) {
     for (name, slot) in tenant.directory().list() {
-        let labels = [label, &*name];
+        let labels = [&*name, label];
         let counts = tenant.seats().node_counts(slot);
         scrape.set_count(MetricId::ResourcePassed, &labels, counts.passed);
         for (kind, count) in RefusalKind::ALL.iter().zip(counts.refused) {

@@ -126,6 +126,8 @@ pub mod scope {
         GENERATION = 4;
         /// In flight as the agent saw it in the last tick.
         INFLIGHT = 5;
+        /// Connections that waited in the accept queues of the scope's listeners in the last tick.
+        ACCEPT_QUEUE = 6;
     }
 }
 

@@ -65,6 +65,8 @@ wire_enum! {
         HeapUsed = 26, "heap_used";
         /// How late the agent's own ticks were: what 99 of 100 in the last minute did not exceed.
         TickLate = 27, "tick_late";
+        /// Connections that wait in the accept queues of the listening sockets that services have shown.
+        AcceptQueue = 28, "accept_queue";
     }
 }
 
@@ -125,7 +127,8 @@ impl SignalId {
             | Self::UsedCpus
             | Self::RunqueueWait
             | Self::Threads
-            | Self::FullGc => Unit::Count,
+            | Self::FullGc
+            | Self::AcceptQueue => Unit::Count,
             Self::TickLate => Unit::Seconds,
             Self::ContextSwitches => Unit::PerSecond,
         }

@@ -1,14 +1,16 @@
 //! The client: finds the agent and hands out resources.
 
 use std::ffi::OsString;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tidegate_segment::os::listener::Listener;
 use tidegate_segment::published::Published;
 
 use crate::entry::{Entry, SessionNumber};
-use crate::error::{ConnectError, NameError};
+use crate::error::{ConnectError, ListenerError, NameError};
 use crate::keeper::Keeper;
 use crate::life::{Life, Phase};
 use crate::resource::Resource;
@@ -61,7 +63,7 @@ impl Builder {
     /// This process has no room for the client (memory, descriptors, a thread), or there is no agent
     /// and that was to be an error.
     pub fn connect(self) -> Result<Client, ConnectError> {
-        let life = Life::begin(1)?;
+        let life = Life::begin(1, &[])?;
         let inner = Arc::new(Inner {
             sockets: sockets(self.runtime_dir, |name| std::env::var_os(name)),
             session: Published::new(Session::new(SessionNumber::FIRST, life, Way::Open)),
@@ -129,6 +131,23 @@ impl Client {
         let entry = self.inner.session().life().entry(name);
         self.inner.register(&entry);
         Ok(Resource::new(Arc::clone(&self.inner), entry))
+    }
+
+    /// Counts what waits in the accept queue of a listening TCP socket as work that the service holds.
+    /// Call it once for each socket, after `listen()`; several processes may share one. The socket is
+    /// not kept open by this, and is forgotten when the service closes it.
+    ///
+    /// # Errors
+    /// The descriptor is no listening TCP socket, or there are 16 already.
+    pub fn watch_listener(&self, socket: impl AsFd) -> Result<(), ListenerError> {
+        let listener = Listener::of(&socket).map_err(|errno| ListenerError::Other(errno.into()))?;
+        self.inner.settle();
+        let watched = self.inner.session().life().watch(listener);
+        if watched {
+            Ok(())
+        } else {
+            Err(ListenerError::TooMany)
+        }
     }
 
     /// How the client is doing.
@@ -213,7 +232,9 @@ impl Inner {
         }
         // Without room for a life of its own, the child stays without: it decides nothing, counts
         // what it admits, and leaves the parent's permits alone.
-        let Ok(life) = Life::begin(parents.life().number().saturating_add(1)) else {
+        let number = parents.life().number().saturating_add(1);
+        let listeners = parents.life().listeners().list();
+        let Ok(life) = Life::begin(number, listeners) else {
             return;
         };
         self.put_in_force(Session::new(parents.number().next(), life, Way::Open));

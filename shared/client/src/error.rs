@@ -87,3 +87,17 @@ impl NameError {
         self.fault
     }
 }
+
+/// Why a listener is not watched.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenerError {
+    /// The descriptor is something else.
+    #[error("not a listening TCP socket ({0}); give the socket itself, after listen()")]
+    Other(io::Error),
+    /// There are too many.
+    #[error(
+        "{} listening sockets are watched already; close some",
+        crate::listeners::LISTENERS_MAX
+    )]
+    TooMany,
+}

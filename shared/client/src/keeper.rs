@@ -46,8 +46,16 @@ struct Service {
     in_force: bool,
     /// The pages of the way, until it is in force.
     pages: Option<Pages>,
-    /// The entry that the agent was asked for.
-    asked: Option<Arc<Entry>>,
+    /// What the agent was asked.
+    asked: Option<Asked>,
+}
+
+/// A question whose answer is waited for.
+enum Asked {
+    /// The slot of an entry.
+    Slot(Arc<Entry>),
+    /// To watch a listening socket.
+    Watch,
 }
 
 /// Why a service is over.
@@ -148,7 +156,7 @@ impl Keeper {
 
     /// Serves a connection to its end; `Ok` when the client is dropped.
     fn serve(&mut self, mut service: Service) -> Result<(), ConnectError> {
-        self.life.lock().all_pending();
+        self.life.lock().all_pending(self.life.listeners());
         let end = loop {
             if let Err(end) = self.step(&mut service) {
                 break end;
@@ -194,7 +202,14 @@ impl Keeper {
             service
                 .connection
                 .send(&Message::Resolve { name }.encode())?;
-            service.asked = Some(entry);
+            service.asked = Some(Asked::Slot(entry));
+        } else if let Some(listener) = state.unwatched.pop_front() {
+            drop(state);
+            let cookie = listener.cookie();
+            service
+                .connection
+                .send(&Message::Watch { cookie }.encode())?;
+            service.asked = Some(Asked::Watch);
         } else if !service.in_force {
             let Some(inner) = self.inner.upgrade() else {
                 return Err(End::Closing);
@@ -215,12 +230,19 @@ impl Keeper {
     }
 
     fn take_answer(&self, service: &mut Service) -> Result<(), ConnectError> {
-        let slot = service.connection.receive(slot_in)?;
-        let asked = service.asked.take();
-        let entry = asked.ok_or(ConnectError::Unexpected("an answer to no question"))?;
-        self.life
-            .change(|_state| entry.resolved(service.number, slot));
-        Ok(())
+        match service.asked.take() {
+            Some(Asked::Slot(entry)) => {
+                let slot = service.connection.receive(slot_in)?;
+                self.life
+                    .change(|_state| entry.resolved(service.number, slot));
+                Ok(())
+            }
+            Some(Asked::Watch) => service.connection.receive(watched),
+            None => {
+                service.connection.receive(|_message| Ok(()))?;
+                Err(ConnectError::Unexpected("an answer to no question"))
+            }
+        }
     }
 
     /// Waits until a pause is over or the client is dropped.
@@ -250,6 +272,15 @@ fn slot_in(message: Message<'_>) -> Result<Slot, ConnectError> {
     } else {
         Err(ConnectError::Unexpected("no answer to a resolve"))
     }
+}
+
+/// Whether the agent has heard of a listening socket. One that it does not watch counts for this
+/// process's own decisions alone.
+fn watched(message: Message<'_>) -> Result<(), ConnectError> {
+    if matches!(message, Message::Watched | Message::Fault { .. }) {
+        return Ok(());
+    }
+    Err(ConnectError::Unexpected("no answer to a watch"))
 }
 
 fn is_missing(error: &ConnectError) -> bool {

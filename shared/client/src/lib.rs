@@ -29,6 +29,10 @@
 //! [`Status::door`] says which it is. Here a permit costs a round trip when it is taken and another
 //! when it is given back, [`Refused`] has no `value` and `limit`, and [`Ask::prioritized`] is not known.
 //!
+//! # Requests that wait at the door
+//! A service with few workers holds few requests, however many wait to be accepted. Show the client the
+//! listening sockets ([`Client::watch_listener`]), and what waits there counts as well.
+//!
 //! # When the agent is not there
 //! A client that has never met an agent admits everything, and counts that ([`Status::open`]). One
 //! that has lost its agent goes on deciding on the agent's last pages: rules stay in force, adaptive
@@ -47,6 +51,7 @@ mod entry;
 mod error;
 mod keeper;
 mod life;
+mod listeners;
 mod permit;
 mod refused;
 mod resource;
@@ -64,7 +69,7 @@ mod test_agent;
 mod tests;
 
 pub use client::{Builder, Client, Door, OnMissingAgent, Status};
-pub use error::{ConnectError, NameError};
+pub use error::{ConnectError, ListenerError, NameError};
 pub use permit::Permit;
 pub use refused::Refused;
 pub use resource::{Ask, Resource};

@@ -11,10 +11,12 @@ use std::time::Duration;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 use tidegate_segment::os::fork::Token;
+use tidegate_segment::os::listener::Listener;
 use tidegate_segment::sync::{Ordering, Word};
 
 use crate::entry::Entry;
 use crate::error::ConnectError;
+use crate::listeners::Listeners;
 
 /// How the keeper is doing.
 #[derive(Debug)]
@@ -37,6 +39,7 @@ pub(crate) struct Life {
     bell: OwnedFd,
     /// Decisions that admitted because there was nothing to decide on.
     open: Word,
+    listeners: Listeners,
 }
 
 /// What the threads of the process and its keeper share.
@@ -48,15 +51,21 @@ pub(crate) struct State {
     entries: Vec<Arc<Entry>>,
     /// Those that wait for their slot.
     pub(crate) pending: VecDeque<Arc<Entry>>,
+    /// Listening sockets that the agent of this session has not heard of.
+    pub(crate) unwatched: VecDeque<Listener>,
     closing: bool,
 }
 
 impl Life {
-    /// Begins the life number `number`, which differs from that of the parent.
+    /// Begins the life number `number`, which differs from that of the parent, with the parent's
+    /// listening sockets.
     ///
     /// # Errors
     /// No memory or no descriptor is left.
-    pub(crate) fn begin(number: u64) -> Result<&'static Self, ConnectError> {
+    pub(crate) fn begin(
+        number: u64,
+        listeners: &[Listener],
+    ) -> Result<&'static Self, ConnectError> {
         let fault = |call| {
             move |errno: Errno| ConnectError::Process {
                 call,
@@ -71,6 +80,7 @@ impl Life {
             by_name: HashMap::new(),
             entries: Vec::new(),
             pending: VecDeque::new(),
+            unwatched: listeners.iter().copied().collect(),
             closing: false,
         };
         Ok(Box::leak(Box::new(Self {
@@ -80,6 +90,7 @@ impl Life {
             changed: Condvar::new(),
             bell,
             open: Word::new(0),
+            listeners: Listeners::new(listeners.to_vec()),
         })))
     }
 
@@ -139,6 +150,25 @@ impl Life {
         is_new
     }
 
+    /// The listening sockets of the process.
+    #[inline]
+    pub(crate) const fn listeners(&self) -> &Listeners {
+        &self.listeners
+    }
+
+    /// Adds a listening socket, and makes the keeper tell the agent; false if there is no room.
+    pub(crate) fn watch(&self, listener: Listener) -> bool {
+        // One thread at a time: the list is read, and replaced.
+        let mut state = self.lock();
+        if !self.listeners.add(listener) {
+            return false;
+        }
+        state.unwatched.push_back(listener);
+        drop(state);
+        self.ring();
+        true
+    }
+
     /// Makes the keeper look at an entry whose slot, or whose session, is no longer what it was.
     pub(crate) fn refresh(&self, entry: &Arc<Entry>) {
         if entry.found_stale() {
@@ -196,8 +226,9 @@ impl State {
         }
     }
 
-    /// A new session begins: everything is to be resolved in it.
-    pub(crate) fn all_pending(&mut self) {
+    /// A new session begins: everything is to be resolved in it, and every listener told.
+    pub(crate) fn all_pending(&mut self, listeners: &Listeners) {
+        self.unwatched = listeners.list().iter().copied().collect();
         self.pending = self.entries.iter().map(Arc::clone).collect();
     }
 }

@@ -189,6 +189,10 @@ impl Session {
             return self.ask(entry, request, names);
         };
         let slot = entry.slot(self.number)?;
+        let mut request = request;
+        if self.life.listeners().any() && seated.gate.is_pressed() {
+            request.waiting = self.life.listeners().waiting();
+        }
         let verdict = match seated.gate.enter(seated, lane::current(), slot, request) {
             Step::Done(verdict) => verdict,
             Step::Wait(waiting) => seated.wait(&waiting),

@@ -217,11 +217,13 @@ impl Shared {
             } => state.resolve_part(part, resource, name),
             Message::Rule { number: 0 } => Message::Ruled { id: "first" },
             Message::Rule { .. } => Message::Ruled { id: "" },
+            Message::Watch { .. } => Message::Watched,
             other @ (Message::Welcome(_)
             | Message::Ruled { .. }
             | Message::Resolved { .. }
             | Message::Verdict(_)
             | Message::Exited
+            | Message::Watched
             | Message::Fault { .. }) => panic!("{other:?}"),
         };
         send(connection, answer.encode().bytes(), SendFlags::NOSIGNAL).is_ok()

@@ -8,6 +8,8 @@
 //! | `try NAME COUNT` | enters and gives back at once | `passed N refused N REASON` |
 //! | `open` | | `open N`: requests admitted without rules |
 //! | `door` | | `shm`, `socket` or `none` |
+//! | `listen` | listens on a loopback port, shows it to the client and accepts nothing | `PORT` |
+//! | `accept COUNT` | accepts so many connections and closes them | `accepted N` |
 //! | `breed NAME COUNT` | forks a child that enters and gives back without a pause, kills it at some moment, so often | `killed N` |
 //! | `offer NAME THREADS PER_SECOND SECONDS` | the same at a rate | `FIRST LAST SPANS`, see `spans` |
 //! | `crowd NAME THREADS SECONDS COUNT` | the same, counted by a shared count | `passed N refused N` |
@@ -17,6 +19,7 @@
 
 use std::error::Error;
 use std::io::{self, Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -54,6 +57,7 @@ fn main() -> Fallible<()> {
     let mut actor = Actor {
         client: Client::builder().runtime_dir(argument).connect()?,
         held: Vec::new(),
+        listener: None,
     };
     say("ready")?;
     for line in io::stdin().lines() {
@@ -73,6 +77,7 @@ fn say(line: &str) -> io::Result<()> {
 struct Actor {
     client: Client,
     held: Vec<Permit>,
+    listener: Option<TcpListener>,
 }
 
 impl Actor {
@@ -87,6 +92,13 @@ impl Actor {
             ["try", name, count] => say(&self.attempt(name, count)?)?,
             ["open"] => say(&format!("open {}", self.client.status().open))?,
             ["door"] => say(self.client.status().door.map_or("none", Door::name))?,
+            ["listen"] => self.listen()?,
+            ["accept", count] => {
+                for _connection in 0..count.parse::<u32>()? {
+                    self.listener.as_ref().ok_or("listen first")?.accept()?;
+                }
+                say(&format!("accepted {count}"))?;
+            }
             ["breed", name, count] => self.breed(name, count)?,
             ["offer", name, threads, per_second, seconds] => {
                 self.offer(name, threads.parse()?, per_second.parse()?, seconds)?;
@@ -105,6 +117,14 @@ impl Actor {
             ref _unknown => return Err(format!("unknown command {words:?}").into()),
         }
         Ok(())
+    }
+
+    fn listen(&mut self) -> Fallible<()> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        self.client.watch_listener(&listener)?;
+        let port = listener.local_addr()?.port();
+        self.listener = Some(listener);
+        Ok(say(&port.to_string())?)
     }
 
     fn take(&mut self, name: &str, count: &str) -> Fallible<String> {

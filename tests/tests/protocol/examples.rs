@@ -135,6 +135,7 @@ fn messages() -> Vec<(&'static str, Message<'static>)> {
     let mut all = asked(token);
     all.extend(answered(token));
     all.extend(of_parts_and_rules());
+    all.push(("watched", Message::Watched));
     all
 }
 
@@ -191,6 +192,7 @@ fn asked(token: [u8; TOKEN]) -> Vec<(&'static str, Message<'static>)> {
                 outcome: Outcome::Ok,
             },
         ),
+        ("watch socket 0x1234", Message::Watch { cookie: 0x1234 }),
     ]
 }
 

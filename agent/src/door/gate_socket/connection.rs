@@ -15,6 +15,7 @@ use tokio_seqpacket::UnixSeqpacket;
 use super::fault::Fault;
 use super::hello::{self, Hello};
 use super::wire::Wire;
+use crate::control::Handle;
 use crate::door::Context;
 use crate::door::arguments::Arguments;
 use crate::door::peer::{self, Peer};
@@ -24,6 +25,9 @@ use crate::tenant::directory::Found;
 use crate::tenant::permit::{Permits, Token};
 use crate::tenant::question::Question;
 use crate::tenant::seat_life::{Seated, process_name};
+
+/// Most listeners that one connection may show.
+pub(super) const LISTENERS_MAX: usize = 16;
 
 /// Serves a connection until its other end closes.
 pub(super) async fn serve(
@@ -80,7 +84,10 @@ type Held<'c> = Pin<Box<dyn Future<Output = Result<Given, Fault>> + Send + 'c>>;
 /// What a connection holds. Dropping it gives all of that back.
 struct Connection {
     tenant: Arc<Tenant>,
+    control: Arc<Handle>,
     client: Arc<Client>,
+    /// Listeners that the service has shown.
+    listeners: usize,
     ticket: Ticket,
     /// Ends the seat when it is dropped.
     seated: Option<Seated>,
@@ -102,7 +109,9 @@ impl Connection {
         find_scope(context, &tenant, &client);
         Ok(Self {
             tenant,
+            control: Arc::clone(&context.control),
             client,
+            listeners: 0,
             ticket,
             seated,
             permits: Permits::default(),
@@ -148,6 +157,7 @@ impl Connection {
                 let id = limits.id(number).unwrap_or_default();
                 Ok(Message::Ruled { id }.encode())
             }
+            Message::Watch { cookie } => self.watch(cookie),
             Message::Hello { .. } => Err(Fault::second_hello()),
             Message::Welcome(_)
             | Message::Resolved { .. }
@@ -155,6 +165,7 @@ impl Connection {
             | Message::Verdict(_)
             | Message::Ruled { .. }
             | Message::Exited
+            | Message::Watched
             | Message::Fault { .. } => Err(Fault::not_a_question()),
         }
     }
@@ -173,6 +184,16 @@ impl Connection {
             slot: node.unwrap_or(own.slot),
             overflow: node.is_none(),
         }))
+    }
+
+    fn watch(&mut self, cookie: u64) -> Result<Frame, Fault> {
+        if self.listeners >= LISTENERS_MAX {
+            return Err(Fault::too_many_listeners());
+        }
+        let watched = self.control.watch_listener(cookie, &self.client);
+        watched.map_err(|overrun| Fault::busy(&overrun))?;
+        self.listeners = self.listeners.saturating_add(1);
+        Ok(Message::Watched.encode())
     }
 
     /// Asks the gate, on the heap: most frames ask for nothing that may be held.

@@ -9,6 +9,7 @@ use tidegate_abi::message::{
 use tidegate_abi::{NameFault, VERSION};
 use tidegate_limits::window::COUNT_MAX;
 
+use super::connection::LISTENERS_MAX;
 use crate::tenant::permit::HoldError;
 
 /// A fault that is sent back.
@@ -56,7 +57,7 @@ impl Fault {
                 FaultCode::Frame,
                 format!(
                     "there is no frame of kind {kind}; a service sends 1 (hello), 3 (resolve), 5 (enter), 7 (exit), \
-                     10 (resolve_part), 11 (rule)"
+                     10 (resolve_part), 11 (rule), 13 (watch)"
                 ),
             ),
             FrameFault::Value("args") => Self::new(
@@ -111,7 +112,7 @@ impl Fault {
     pub(super) fn not_a_question() -> Self {
         Self::new(
             FaultCode::Order,
-            "this frame is the agent's to send; a service sends hello, resolve, resolve_part, rule, enter, exit",
+            "this frame is the agent's to send; a service sends hello, resolve, resolve_part, rule, enter, exit, watch",
         )
     }
 
@@ -143,6 +144,17 @@ impl Fault {
 
     pub(super) fn cannot_hold(error: HoldError) -> Self {
         Self::new(FaultCode::Busy, error.to_string())
+    }
+
+    pub(super) fn too_many_listeners() -> Self {
+        Self::new(
+            FaultCode::Busy,
+            format!("{LISTENERS_MAX} listeners are watched for this connection, more are not"),
+        )
+    }
+
+    pub(super) fn busy(why: &dyn std::fmt::Display) -> Self {
+        Self::new(FaultCode::Busy, why.to_string())
     }
 
     pub(super) fn stale() -> Self {

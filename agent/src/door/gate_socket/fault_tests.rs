@@ -116,8 +116,8 @@ fn bad_frames() -> Vec<BadFrame> {
     grown.push(0);
     let code = FaultCode::Frame;
     let kinds = "there is no frame of kind 77; a service sends 1 (hello), 3 (resolve), 5 (enter), 7 (exit), \
-         10 (resolve_part), 11 (rule)";
-    let theirs = "this frame is the agent's to send; a service sends hello, resolve, resolve_part, rule, enter, exit";
+         10 (resolve_part), 11 (rule), 13 (watch)";
+    let theirs = "this frame is the agent's to send; a service sends hello, resolve, resolve_part, rule, enter, exit, watch";
     vec![
         (with(resolve("a"), 0, 77), code, kinds),
         (

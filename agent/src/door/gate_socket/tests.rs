@@ -46,7 +46,12 @@ impl Door {
     }
 
     pub(super) fn slot(&self, resource: &str) -> u32 {
-        self.context.tenant.directory().resolve(resource).slot.index
+        self.context
+            .default_tenant()
+            .directory()
+            .resolve(resource)
+            .slot
+            .index
     }
 
     fn path(&self) -> std::path::PathBuf {

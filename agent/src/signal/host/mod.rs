@@ -98,6 +98,9 @@ impl HostSignals {
             Err(Fault::Undefined).named(PRESSURE_CPU),
         );
         out.set(SignalId::TickLate, self.late_s.named("sampler"));
+        // Services show their listeners to the control loop, not to the sampler.
+        let queue = Err(Fault::NoListener).named("sock_diag");
+        out.set(SignalId::AcceptQueue, queue);
         group_only(out);
     }
 

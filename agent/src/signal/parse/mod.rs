@@ -12,6 +12,7 @@ pub(crate) mod pressure;
 pub(crate) mod proc_stat;
 pub(crate) mod quota;
 pub(crate) mod sched_stat;
+pub(crate) mod sock_diag;
 pub(crate) mod task_stat;
 
 use super::reading::Fault;

@@ -100,6 +100,10 @@ impl<'a> Message<'a> {
                 Self::Exit { token, outcome }
             }
             FrameKind::Exited => Self::Exited,
+            FrameKind::Watch => Self::Watch {
+                cookie: fields.u64()?,
+            },
+            FrameKind::Watched => Self::Watched,
             FrameKind::Fault => {
                 let code = known(fields.u16()?, FaultCode::from_u8);
                 Self::Fault {

@@ -1,6 +1,6 @@
 //! Messages as frames.
 
-use super::{Answer, Ask, FRAME_MAX, FrameKind, HEADER, Message, Welcome};
+use super::{Answer, Ask, FRAME_MAX, FrameKind, HEADER, Message, Part, Welcome};
 use crate::NAME_MAX;
 
 /// A frame under construction or ready to send.
@@ -88,6 +88,11 @@ impl Message<'_> {
                 FrameKind::Exit
             }
             Self::Exited => FrameKind::Exited,
+            Self::Watch { cookie } => {
+                frame.put(&cookie.to_le_bytes());
+                FrameKind::Watch
+            }
+            Self::Watched => FrameKind::Watched,
             Self::Fault { code, text } => {
                 frame.put(&u16::from(code as u8).to_le_bytes());
                 frame.put_text(text);
@@ -97,12 +102,7 @@ impl Message<'_> {
                 part,
                 resource,
                 name,
-            } => {
-                frame.put(&[part as u8, 0]);
-                frame.put_text(resource);
-                frame.put_text(name);
-                FrameKind::ResolvePart
-            }
+            } => put_part(frame, part, [resource, name]),
             Self::Rule { number } => {
                 frame.put(&number.to_le_bytes());
                 FrameKind::Rule
@@ -113,6 +113,14 @@ impl Message<'_> {
             }
         }
     }
+}
+
+fn put_part(frame: &mut Frame, part: Part, names: [&str; 2]) -> FrameKind {
+    frame.put(&[part as u8, 0]);
+    for name in names {
+        frame.put_text(name);
+    }
+    FrameKind::ResolvePart
 }
 
 fn put_hello(frame: &mut Frame, (version, flags, now_ns): (u32, u32, u64)) -> FrameKind {

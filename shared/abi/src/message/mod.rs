@@ -65,6 +65,10 @@ wire_enum! {
         Rule = 11, "rule";
         /// Agent: answers rule.
         Ruled = 12, "ruled";
+        /// Service: names a socket at which its requests come in.
+        Watch = 13, "watch";
+        /// Agent: answers watch.
+        Watched = 14, "watched";
     }
 }
 
@@ -253,6 +257,14 @@ pub enum Message<'a> {
         /// The id, cut where it is longer than a name.
         id: &'a str,
     },
+    /// Names a listening TCP socket of the service. From the next tick on, until the connection ends,
+    /// what waits in its accept queue counts as held by the scope.
+    Watch {
+        /// `SO_COOKIE` of the socket.
+        cookie: u64,
+    },
+    /// The socket will be looked for.
+    Watched,
 }
 
 /// Flag of [`Message::Hello`]: the service wants to map the pages.

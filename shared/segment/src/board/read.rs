@@ -294,6 +294,17 @@ impl Board {
         ScopeWord::unpack(self.scope_word(index))
     }
 
+    /// Connections that waited in the accept queues of a scope's listeners in the last tick.
+    pub fn accept_queue(&self, index: u32) -> u32 {
+        let place = usize::try_from(index).ok();
+        let line = place.and_then(|place| self.scopes.get(place));
+        // Relaxed: a count that stands for itself.
+        line.map_or(0, |line| {
+            let waiting = line[scope::ACCEPT_QUEUE].load(Ordering::Relaxed);
+            u32::try_from(waiting).unwrap_or(u32::MAX)
+        })
+    }
+
     /// All that the board says of a scope. The words are published one by one: good for people.
     pub fn scope_info(&self, index: u32) -> Option<ScopeInfo> {
         let line = self.scopes.get(usize::try_from(index).ok()?)?;

@@ -95,6 +95,16 @@ impl TickWriter {
         header[header::CLOCK_GENERATION].store(next, Ordering::Release);
     }
 
+    /// Publishes how many connections wait in the accept queues of a scope's listeners.
+    pub fn publish_accept_queue(&mut self, index: u32, waiting: u32) {
+        let lines = self.board.scope_lines();
+        let place = usize::try_from(index).ok();
+        if let Some(line) = place.and_then(|place| lines.get(place)) {
+            // Relaxed: a count that stands for itself.
+            line[scope::ACCEPT_QUEUE].store(u64::from(waiting), Ordering::Relaxed);
+        }
+    }
+
     /// Publishes a scope. Returns false if there is no such place.
     pub fn publish_scope(&mut self, index: u32, report: &ScopeReport) -> bool {
         let lines = self.board.scope_lines();

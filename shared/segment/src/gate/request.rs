@@ -23,6 +23,9 @@ pub struct Request<'a> {
     pub context: Name,
     /// Arguments that hot-parameter rules look at.
     pub args: &'a [Arg<'a>],
+    /// Connections that wait at the caller's own listeners, where it has just looked. A scope takes
+    /// them for its accept queue in the place of what the last tick saw.
+    pub waiting: Option<u32>,
 }
 
 /// An origin or context: its hash, and the node of the resource with it.
@@ -45,6 +48,7 @@ impl Default for Request<'_> {
             origin: Name::default(),
             context: Name::default(),
             args: &[],
+            waiting: None,
         }
     }
 }

@@ -38,6 +38,24 @@ impl Gate {
             && (own == HOST || self.is_calm(own, totals))
     }
 
+    /// Whether a scope of the caller counts at each decision. Who knows its own accept queue looks at it
+    /// then, since the board's count is a tick old.
+    #[inline]
+    pub fn is_pressed(&self) -> bool {
+        let own = self.board.seat_scope(self.seat);
+        !ScopeWord::is_calm(self.board.scope_word(HOST))
+            || (own != HOST && !ScopeWord::is_calm(self.board.scope_word(own)))
+    }
+
+    /// What a scope holds: in flight, or waiting to be accepted (the law's N).
+    fn held<C>(&self, scope: u32, ask: &Ask<'_, C>) -> u32 {
+        let waiting = ask.request.waiting;
+        let waiting = waiting.unwrap_or_else(|| self.board.accept_queue(scope));
+        self.ledger
+            .scope_inflight(&self.board, scope)
+            .saturating_add(waiting)
+    }
+
     /// Whether a scope admits without a count of what is in flight.
     #[inline(always)]
     fn is_calm(&self, scope: u32, totals: Totals) -> bool {
@@ -68,13 +86,8 @@ impl Gate {
     fn check_scope<C>(&self, scope: u32, ask: &Ask<'_, C>) -> Result<(), Refusal> {
         let word = self.board.scope(scope);
         let verdict = match word.state {
-            ScopeState::Healthy | ScopeState::Cold => {
-                self.check_healthy(scope, word, ask.books.totals)
-            }
-            ScopeState::Overload => {
-                let inflight = self.ledger.scope_inflight(&self.board, scope);
-                under(inflight, word.tight)
-            }
+            ScopeState::Healthy | ScopeState::Cold => self.check_healthy(scope, word, ask),
+            ScopeState::Overload => under(self.held(scope, ask), word.tight),
             ScopeState::Reject => Err(Refusal::scope(Reason::Reject, 0, 0)),
         };
         match verdict {
@@ -86,17 +99,23 @@ impl Gate {
     /// The entry check of the law's two limits, without waiting for a tick: overload begins when the
     /// wide limit is reached and the CPU is short, or far over it in any case.
     #[inline(always)]
-    fn check_healthy(&self, scope: u32, word: ScopeWord, totals: Totals) -> Result<(), Refusal> {
+    fn check_healthy<C>(
+        &self,
+        scope: u32,
+        word: ScopeWord,
+        ask: &Ask<'_, C>,
+    ) -> Result<(), Refusal> {
+        let totals = ask.books.totals;
         if word.entry >= ScopeWord::LIMIT_MAX || !self.must_count(word, totals) {
             return Ok(());
         }
-        let inflight = self.ledger.scope_inflight(&self.board, scope);
-        if inflight >= word.entry / 2 {
+        let held = self.held(scope, ask);
+        if held >= word.entry / 2 {
             totals.set_near_tick(self.board.tick());
         }
         let far = word.entry.saturating_mul(FAR_OVER);
-        if inflight >= word.entry && (word.short || inflight >= far) {
-            return under(inflight, word.tight);
+        if held >= word.entry && (word.short || held >= far) {
+            return under(held, word.tight);
         }
         Ok(())
     }
@@ -116,11 +135,11 @@ impl Gate {
 
 /// Admits below the tight limit.
 #[inline(always)]
-fn under(inflight: u32, tight: u32) -> Result<(), Refusal> {
-    if inflight < tight {
+fn under(held: u32, tight: u32) -> Result<(), Refusal> {
+    if held < tight {
         return Ok(());
     }
-    Err(Refusal::scope(Reason::Overload, inflight, tight))
+    Err(Refusal::scope(Reason::Overload, held, tight))
 }
 
 /// A probe within its budget is let through, everything else is refused.

@@ -378,6 +378,46 @@ fn a_silent_agents_limits_are_kept_for_the_grace_time_and_then_follow_the_mode()
 }
 
 #[test]
+fn what_waits_to_be_accepted_counts_like_what_is_in_flight() {
+    let mut fixture = Fixture::new(LossMode::Open);
+    let slot = fixture.resource("r", Record::default());
+    let gate = fixture.gate(1, 0);
+    let limits = |state| ScopeWord {
+        state,
+        short: true,
+        near: true,
+        entry: 10,
+        tight: 5,
+    };
+    assert!(!gate.is_pressed());
+    for (state, limit) in [(ScopeState::Healthy, 10), (ScopeState::Overload, 5)] {
+        publish(&mut fixture, 0, limits(state));
+        assert!(gate.is_pressed());
+        for (told, looked, held) in [
+            (limit - 1, None, None),
+            (limit, None, Some(limit)),
+            // What the caller has just seen takes the place of the last tick's count.
+            (limit, Some(0), None),
+            (0, Some(limit), Some(limit)),
+        ] {
+            fixture.writers.tick.publish_accept_queue(0, told);
+            let request = Request {
+                waiting: looked,
+                ..Request::default()
+            };
+            let refused = match ask(&fixture, &gate, slot, request) {
+                Ok(pass) => {
+                    gate.exit(&fixture.clock, LANE, pass, Outcome::Ok);
+                    None
+                }
+                Err(refusal) => Some(refusal.value),
+            };
+            assert_eq!(refused, held, "{state:?}: {told} told, {looked:?} seen");
+        }
+    }
+}
+
+#[test]
 fn one_shot_callers_get_the_allowed_qps_with_a_burst_of_a_tenth_of_a_second() {
     let mut fixture = Fixture::new(LossMode::Open);
     let gate = fixture.gate(1, 0);
