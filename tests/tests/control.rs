@@ -12,6 +12,7 @@ use tidegate_abi::board::ScopeWord;
 use tidegate_abi::decision::{Cause, LossMode, ScopeState};
 use tidegate_abi::geometry::Geometry;
 use tidegate_abi::signal::SignalId;
+use tidegate_agent::bench::Crowd;
 use tidegate_agent::control::{Declared, Driver, Event, Handle, Pages, Plan, start};
 use tidegate_agent::signal::{Roots, Sampler};
 use tidegate_agent::tenant::HOST;
@@ -22,6 +23,7 @@ use tidegate_segment::gate::{Gate, Pass, Request, Step, Verdict};
 use tidegate_segment::lane::Lane;
 use tidegate_segment::ledger::Ledger;
 use tidegate_segment::page::Page;
+use tidegate_tests::skip;
 
 const TICK_NS: u64 = 100_000_000;
 /// More than any kernel gives out, so that the machine's own processes do not answer.
@@ -42,7 +44,7 @@ struct Bench {
 }
 
 fn tenant() -> (Pages, Board, SeatWriter, Ledger) {
-    let geometry = Geometry::new(4, 4, 2, 8).expect("the sizes are allowed");
+    let geometry = Geometry::new(4, 4, 2, 32).expect("the sizes are allowed");
     let settings = Settings {
         generation: 1,
         time_to_live_ns: 10 * TICK_NS,
@@ -343,10 +345,21 @@ fn other_settings_are_in_force_at_the_next_tick_and_keep_the_state() {
 }
 
 #[test]
-fn a_tick_allocates_nothing_once_its_scopes_are_known() {
+fn a_tick_with_two_hundred_processes_in_twenty_groups_allocates_nothing() {
+    let crowd = match Crowd::start("test") {
+        Ok(crowd) => crowd,
+        Err(error) => {
+            skip::skip(&format!("needs root and a cpu controller: {error}"));
+            return;
+        }
+    };
     let (tenant, ..) = tenant();
     let sampler = Sampler::new(Roots::default());
-    let (mut driver, handle) = Driver::new(sampler, vec![tenant], Plan::default());
+    let plan = Plan {
+        declared: vec![declared("crowd", &crowd.pattern())],
+        ..Plan::default()
+    };
+    let (mut driver, handle) = Driver::new(sampler, vec![tenant], plan);
     let mut now_ns = monotonic_ns();
     let mut tick = |ticks: u32| {
         for _tick in 0..ticks {
@@ -354,11 +367,18 @@ fn a_tick_allocates_nothing_once_its_scopes_are_known() {
             driver.tick(now_ns, Duration::ZERO);
         }
     };
-    // Three looks at each thread: the first finds it, the second grows what keeps it.
-    tick(30);
-    let seen = allocation_counter::measure(|| tick(50));
+    // Two looks at each thread: the first opens its files, the second grows what keeps it.
+    tick(60);
+    let seen = allocation_counter::measure(|| tick(60));
     assert_eq!(seen.count_total, 0);
-    assert_eq!(handle.snapshot().ticks, 80);
+    let scopes = handle.snapshot().scopes;
+    let of_crowd = scopes
+        .iter()
+        .filter(|scope| scope.name.starts_with("crowd/"));
+    let threads: Vec<_> = of_crowd
+        .map(|scope| scope.readings.value(SignalId::Threads))
+        .collect();
+    assert_eq!(threads, [Some(10.0); 20]);
 }
 
 #[test]

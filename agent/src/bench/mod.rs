@@ -5,6 +5,7 @@
 
 mod child;
 mod cpus;
+mod crowd;
 mod decision;
 mod door;
 mod echo;
@@ -17,6 +18,7 @@ mod timing;
 use std::io;
 
 pub use child::{Role, SUBCOMMAND, serve};
+pub use crowd::Crowd;
 
 /// Why a figure could not be measured.
 #[derive(Debug, thiserror::Error)]

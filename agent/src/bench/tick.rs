@@ -1,8 +1,5 @@
 //! What a tick costs: 200 processes in 20 groups of their own, on pages of the usual size.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,17 +7,16 @@ use rustix::time::{ClockId, clock_gettime};
 use tidegate_abi::decision::LossMode;
 use tidegate_segment::clock::monotonic_ns;
 
+use super::crowd::Crowd;
 use super::{Allocations, Figure, NoFigure};
 use crate::config::Config;
 use crate::control::{Declared, Driver, Pages, Plan};
 use crate::signal::{Roots, Sampler};
 use crate::tenant::{Settings, Tenant};
 
-const GROUPS: usize = 20;
-const PROCESSES: usize = 10;
 const TICK: Duration = Duration::from_millis(100);
-/// Looks at threads are spread over a second, and the second look grows what keeps them.
-const WARM_UP: u32 = 30;
+/// The first look at all threads takes three seconds, and the second grows what keeps them.
+const WARM_UP: u32 = 60;
 const TICKS: u32 = 50;
 const NS_PER_S: i64 = 1_000_000_000;
 
@@ -50,7 +46,8 @@ pub(super) fn figures(allocations: Allocations) -> [Figure; 2] {
 type Made = Result<f64, NoFigure>;
 
 fn measure(allocations: Allocations) -> Result<(f64, Made), NoFigure> {
-    let crowd = Crowd::start()?;
+    let refused = NoFigure::kernel("cannot make groups; root and a cpu controller are needed");
+    let crowd = Crowd::start("bench").map_err(refused)?;
     let mut driver = driver(&crowd)?;
     run(&mut driver, WARM_UP);
     let before = allocations();
@@ -109,87 +106,10 @@ fn plan(crowd: &Crowd) -> Plan {
     Plan {
         declared: vec![Declared {
             name: "bench".into(),
-            cgroup: format!("/{}/*", crowd.name).into(),
+            cgroup: crowd.pattern().into(),
             cpus: None,
             settings: Arc::default(),
         }],
         ..Plan::default()
-    }
-}
-
-/// Processes that sleep, in groups of their own; all are gone when dropped.
-#[derive(Debug)]
-struct Crowd {
-    name: String,
-    /// In the order in which they were made.
-    directories: Vec<PathBuf>,
-    children: Vec<Child>,
-}
-
-impl Crowd {
-    fn start() -> Result<Self, NoFigure> {
-        let mut crowd = Self {
-            name: format!("tidegate-bench-{}", std::process::id()),
-            directories: Vec::new(),
-            children: Vec::new(),
-        };
-        let refused = NoFigure::kernel("cannot make groups; root and a cpu controller are needed");
-        crowd.fill().map_err(refused)?;
-        Ok(crowd)
-    }
-
-    fn fill(&mut self) -> std::io::Result<()> {
-        let tops = tops().map(|top| top.join(&self.name));
-        for top in &tops {
-            self.make(top.clone())?;
-        }
-        for group in 0..GROUPS {
-            let places = tops.clone().map(|top| top.join(group.to_string()));
-            for place in &places {
-                self.make(place.clone())?;
-            }
-            for _process in 0..PROCESSES {
-                let child = Command::new("sleep")
-                    .arg("600")
-                    .stdin(Stdio::null())
-                    .spawn()?;
-                let pid = child.id().to_string();
-                self.children.push(child);
-                for place in &places {
-                    fs::write(place.join("cgroup.procs"), &pid)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn make(&mut self, directory: PathBuf) -> std::io::Result<()> {
-        if !directory.is_dir() {
-            fs::create_dir(&directory)?;
-            self.directories.push(directory);
-        }
-        Ok(())
-    }
-}
-
-/// The mounts that account for CPU; with cgroup v2 and joint controllers they are one.
-fn tops() -> [PathBuf; 2] {
-    let mount = Path::new("/sys/fs/cgroup");
-    if mount.join("cgroup.controllers").exists() {
-        return [mount.to_owned(), mount.to_owned()];
-    }
-    [mount.join("cpu"), mount.join("cpuacct")]
-}
-
-impl Drop for Crowd {
-    fn drop(&mut self) {
-        for child in &mut self.children {
-            // One that has ended already is as good.
-            let _ended = child.kill().and_then(|()| child.wait());
-        }
-        for directory in self.directories.iter().rev() {
-            // A group left behind does no harm.
-            let _gone: std::io::Result<()> = fs::remove_dir(directory);
-        }
     }
 }

@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{self, FileType, Mode, OFlags, RawDir, ResolveFlags};
+use rustix::fs::{self, FileType, Mode, OFlags, RawDir, ResolveFlags, SeekFrom};
 
 use super::reading::Fault;
 
@@ -42,6 +42,27 @@ impl OpenDirectory {
         }
     }
 
+    /// Begins with the first name again.
+    ///
+    /// # Errors
+    /// The operating system's refusal.
+    pub(crate) fn rewind(&self) -> Result<(), Fault> {
+        let sought = fs::seek(&self.0, SeekFrom::Start(0));
+        sought
+            .map(|_start| ())
+            .map_err(|errno| Fault::Os(errno.raw_os_error()))
+    }
+
+    /// How many directories are in it, as far as the file system counts them in its links.
+    ///
+    /// # Errors
+    /// The operating system's refusal.
+    pub(crate) fn directories(&self) -> Result<u64, Fault> {
+        let stat = fs::fstat(&self.0).map_err(|errno| Fault::Os(errno.raw_os_error()))?;
+        // One link is its name, one its own `.`; each directory in it has a `..`.
+        Ok(stat.st_nlink.saturating_sub(2))
+    }
+
     fn open_below(&self, below: &Path, flags: OFlags) -> Result<OwnedFd, Fault> {
         let inside = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         let opened = fs::openat2(
@@ -71,7 +92,7 @@ pub(crate) fn open(dir: &Path) -> Result<OpenDirectory, Fault> {
 ///
 /// # Errors
 /// The operating system's refusal; some names were visited before it.
-pub(crate) fn each_name(dir: OpenDirectory, visit: &mut dyn FnMut(&[u8])) -> Result<(), Fault> {
+pub(crate) fn each_name(dir: &OpenDirectory, visit: &mut dyn FnMut(&[u8])) -> Result<(), Fault> {
     each_entry(dir, &mut |name, _kind| visit(name))
 }
 
@@ -80,7 +101,7 @@ pub(crate) fn each_name(dir: OpenDirectory, visit: &mut dyn FnMut(&[u8])) -> Res
 /// # Errors
 /// As [`each_name`].
 pub(crate) fn each_directory(
-    dir: OpenDirectory,
+    dir: &OpenDirectory,
     visit: &mut dyn FnMut(&[u8]),
 ) -> Result<(), Fault> {
     each_entry(dir, &mut |name, kind| {
@@ -91,9 +112,9 @@ pub(crate) fn each_directory(
     })
 }
 
-fn each_entry(dir: OpenDirectory, visit: &mut dyn FnMut(&[u8], FileType)) -> Result<(), Fault> {
+fn each_entry(dir: &OpenDirectory, visit: &mut dyn FnMut(&[u8], FileType)) -> Result<(), Fault> {
     let mut room = [const { MaybeUninit::uninit() }; BUFFER_BYTES];
-    let mut entries = RawDir::new(dir.0, &mut room);
+    let mut entries = RawDir::new(&dir.0, &mut room);
     while let Some(entry) = entries.next() {
         let entry = entry.map_err(|errno| Fault::Os(errno.raw_os_error()))?;
         let name = entry.file_name().to_bytes();
@@ -119,9 +140,16 @@ mod tests {
         }
         let mut names = Vec::new();
         let mut visit = |name: &[u8]| names.push(String::from_utf8(name.to_vec()).unwrap());
-        each_name(open(dir.path()).unwrap(), &mut visit).unwrap();
+        each_name(&open(dir.path()).unwrap(), &mut visit).unwrap();
         names.sort();
         assert_eq!(names, wanted);
+        let open = open(dir.path()).unwrap();
+        for _time in 0..2 {
+            let mut count = 0;
+            open.rewind().unwrap();
+            each_directory(&open, &mut |_name| count += 1).unwrap();
+            assert_eq!(count, wanted.len());
+        }
     }
 
     #[test]

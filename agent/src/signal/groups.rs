@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::cgroup::{CgroupSignals, Limiter};
+use super::cgroup::{Above, CgroupSignals, Limiter, Means};
 use super::jvm::Jvms;
 use super::kept_file::ReadBuffer;
 use super::layout::Places;
@@ -70,6 +70,7 @@ impl Group {
 #[derive(Debug)]
 pub(crate) struct Groups {
     slots: Vec<Option<Box<Group>>>,
+    above: Above,
     lives: u64,
     /// The slot whose threads are looked at first in the next tick.
     next_look: usize,
@@ -80,6 +81,7 @@ impl Groups {
     pub(crate) fn new() -> Self {
         Self {
             slots: Vec::with_capacity(GROUPS_MAX),
+            above: Above::default(),
             lives: 0,
             next_look: 0,
         }
@@ -111,7 +113,7 @@ impl Groups {
             path: Path::new("/").join(&cpu.below),
             dir: dir.clone(),
             pattern: None,
-            signals: CgroupSignals::new(&places),
+            signals: CgroupSignals::new(&places, &mut self.above),
             processes: Processes::new(&dir),
             jvms: Jvms::default(),
             places,
@@ -152,19 +154,32 @@ impl Groups {
 
     /// Takes one sample of every group and drops those whose directory is gone.
     pub(crate) fn sample(&mut self, now_ns: u64, online: &CpuSet, buffer: &mut ReadBuffer) {
+        self.above.begin_tick();
+        let mut means = Means {
+            now_ns,
+            online,
+            buffer,
+            above: &mut self.above,
+        };
         for slot in &mut self.slots {
             let Some(group) = slot else { continue };
-            group
-                .signals
-                .sample(now_ns, online, buffer, &mut group.readings);
+            group.signals.sample(&mut means, &mut group.readings);
             if group.signals.is_gone() {
+                group.signals.end(means.above);
                 *slot = None;
             }
         }
     }
 
     /// Looks at threads until the tick has done its share; the next tick goes on where this one ends.
-    pub(crate) fn look_at_threads(&mut self, scan: &mut Scan, buffer: &mut ReadBuffer) {
+    pub(crate) fn look_at_threads(
+        &mut self,
+        now_ns: u64,
+        scan: &mut Scan,
+        buffer: &mut ReadBuffer,
+    ) {
+        let groups = self.slots.iter().flatten();
+        scan.begin_tick(now_ns, groups.map(|group| group.processes.kept()).sum());
         let count = self.slots.len();
         let first = self.next_look;
         for turn in 0..count {

@@ -16,14 +16,30 @@ const BUFFER_MAX_BYTES: usize = 4 * 1024 * 1024;
 /// stops so early only at the end, as no record of the files read here takes three quarters of a page.
 const SHORT_BYTES: usize = 1024;
 
-/// Bytes that every reader of a thread shares. It grows while it is too small, then never again.
+/// How long a file that was not there is not looked for again. Many a group has no file for a
+/// controller that is off, and looking for it costs more than reading one that is there.
+const ABSENT_NS: u64 = 1_000_000_000;
+
+/// Bytes that every reader of a thread shares. They grow while they are too few, then never again.
 #[derive(Debug)]
-pub(crate) struct ReadBuffer(Vec<u8>);
+pub(crate) struct ReadBuffer {
+    bytes: Vec<u8>,
+    /// When the tick is; `None` outside of ticks.
+    now_ns: Option<u64>,
+}
 
 impl ReadBuffer {
     /// A buffer with room for the usual files.
     pub(crate) fn new() -> Self {
-        Self(vec![0; BUFFER_START_BYTES])
+        Self {
+            bytes: vec![0; BUFFER_START_BYTES],
+            now_ns: None,
+        }
+    }
+
+    /// Begins a tick.
+    pub(crate) fn begin_tick(&mut self, now_ns: u64) {
+        self.now_ns = Some(now_ns);
     }
 
     /// The whole content of a file that is not kept open.
@@ -44,7 +60,7 @@ impl ReadBuffer {
     }
 
     fn content(&self, filled: usize) -> Result<&[u8], Fault> {
-        match self.0.get(..filled) {
+        match self.bytes.get(..filled) {
             Some(bytes) if !bytes.is_empty() => Ok(bytes),
             _ => Err(Fault::Empty),
         }
@@ -55,10 +71,10 @@ impl ReadBuffer {
         let mut filled = 0_usize;
         loop {
             let offset = u64::try_from(filled).unwrap_or(u64::MAX);
-            match file.read_at(self.0.get_mut(filled..).unwrap_or_default(), offset) {
-                Ok(0) if filled < self.0.len() => return Ok(filled),
-                Ok(0) if self.0.len() >= BUFFER_MAX_BYTES => return Err(Fault::TooLarge),
-                Ok(0) => self.0.resize(self.0.len().saturating_mul(2), 0),
+            match file.read_at(self.bytes.get_mut(filled..).unwrap_or_default(), offset) {
+                Ok(0) if filled < self.bytes.len() => return Ok(filled),
+                Ok(0) if self.bytes.len() >= BUFFER_MAX_BYTES => return Err(Fault::TooLarge),
+                Ok(0) => self.bytes.resize(self.bytes.len().saturating_mul(2), 0),
                 Ok(count) if filled == 0 && count <= SHORT_BYTES => return Ok(count),
                 Ok(count) => filled = filled.saturating_add(count),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -76,12 +92,26 @@ impl ReadBuffer {
 pub(crate) struct KeptFile {
     path: PathBuf,
     open: Option<File>,
+    /// When it was last looked for in vain.
+    absent_ns: Option<u64>,
+    is_opened_anew: bool,
 }
 
 impl KeptFile {
     /// A file at `path`, not opened yet.
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path, open: None }
+        Self {
+            path,
+            open: None,
+            absent_ns: None,
+            is_opened_anew: false,
+        }
+    }
+
+    /// Whether the last read did not use the descriptor of the one before: what stands at the path may
+    /// be another file than before.
+    pub(crate) fn is_opened_anew(&self) -> bool {
+        self.is_opened_anew
     }
 
     /// The whole content now.
@@ -89,6 +119,10 @@ impl KeptFile {
     /// # Errors
     /// The operating system's refusal; [`Fault::Empty`] for a file without content.
     pub(crate) fn read<'b>(&mut self, buffer: &'b mut ReadBuffer) -> Result<&'b [u8], Fault> {
+        if self.is_known_absent(buffer) {
+            return Err(Fault::Os(libc::ENOENT));
+        }
+        self.is_opened_anew = false;
         let filled = match self.open.take() {
             Some(file) => match buffer.fill(&file) {
                 Ok(filled) => {
@@ -106,12 +140,21 @@ impl KeptFile {
     }
 
     fn read_opened_anew(&mut self, buffer: &mut ReadBuffer) -> Result<usize, Fault> {
-        let file = File::open(&self.path).map_err(|error| Fault::of(&error))?;
+        self.is_opened_anew = true;
+        let opened = File::open(&self.path).map_err(|error| Fault::of(&error));
+        let is_absent = opened.as_ref().is_err_and(|fault| fault.is_absent());
+        self.absent_ns = buffer.now_ns.filter(|_now_ns| is_absent);
+        let file = opened?;
         let filled = buffer.fill(&file)?;
         if is_of_the_kernel(&file) {
             self.open = Some(file);
         }
         Ok(filled)
+    }
+
+    fn is_known_absent(&self, buffer: &ReadBuffer) -> bool {
+        let since_ns = buffer.now_ns.zip(self.absent_ns);
+        since_ns.is_some_and(|(now_ns, then_ns)| now_ns.saturating_sub(then_ns) < ABSENT_NS)
     }
 }
 
@@ -124,6 +167,11 @@ fn is_of_the_kernel(file: &File) -> bool {
             libc::PROC_SUPER_MAGIC | libc::CGROUP_SUPER_MAGIC | libc::CGROUP2_SUPER_MAGIC
         )
     })
+}
+
+/// Whether what stands at this path belongs to a real `/proc`.
+pub(crate) fn is_below_proc(path: &Path) -> bool {
+    rustix::fs::statfs(path).is_ok_and(|filesystem| filesystem.f_type == libc::PROC_SUPER_MAGIC)
 }
 
 #[cfg(test)]
@@ -160,6 +208,21 @@ mod tests {
         std::fs::write(dir.path().join("next"), "new").unwrap();
         std::fs::rename(dir.path().join("next"), &path).unwrap();
         assert_eq!(file.read(&mut buffer).unwrap(), b"new");
+    }
+
+    #[test]
+    fn an_absent_file_is_looked_for_again_a_second_later() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("cpu.max");
+        let mut file = KeptFile::new(path.clone());
+        let mut buffer = ReadBuffer::new();
+        buffer.begin_tick(5);
+        assert_eq!(file.read(&mut buffer), Err(Fault::Os(libc::ENOENT)));
+        std::fs::write(&path, "max").unwrap();
+        buffer.begin_tick(ABSENT_NS + 4);
+        assert_eq!(file.read(&mut buffer), Err(Fault::Os(libc::ENOENT)));
+        buffer.begin_tick(ABSENT_NS + 5);
+        assert_eq!(file.read(&mut buffer).unwrap(), b"max");
     }
 
     #[test]

@@ -103,7 +103,7 @@ fn walk(parts: &[String], path: &mut PathBuf, found: &mut dyn FnMut(&Path)) {
         return;
     };
     // A directory that goes away while it is searched has no groups any more.
-    let _gone = directory::each_name(parent, &mut |name| {
+    let _gone = directory::each_name(&parent, &mut |name| {
         if matches(part.as_bytes(), name) {
             path.push(OsStr::from_bytes(name));
             walk(rest, path, found);

@@ -22,7 +22,7 @@ const PATH_BYTES: usize = 4096;
 pub struct Sampler {
     layout: Layout,
     buffer: ReadBuffer,
-    host: HostSignals,
+    host: Box<HostSignals>,
     host_readings: Readings,
     groups: Groups,
     patterns: Vec<GroupPattern>,
@@ -43,7 +43,7 @@ impl Sampler {
     /// Finds the mounts below the given trees; reads no signal yet.
     pub fn new(roots: Roots) -> Self {
         Self {
-            host: HostSignals::new(&roots),
+            host: Box::new(HostSignals::new(&roots)),
             scan: Scan::new(&roots.proc),
             layout: Layout::discover(roots),
             buffer: ReadBuffer::new(),
@@ -106,6 +106,7 @@ impl Sampler {
     /// Takes one sample of the host and of every group; `now_ns` is monotonic time. A group whose
     /// directory is gone is dropped. Allocates nothing unless a group or a larger file appears.
     pub fn sample(&mut self, now_ns: u64) {
+        self.buffer.begin_tick(now_ns);
         if now_ns >= self.search.next_ns {
             self.search.next_ns = now_ns.saturating_add(SEARCH_EVERY_NS);
             self.search_groups();
@@ -114,9 +115,8 @@ impl Sampler {
             .sample(now_ns, &mut self.buffer, &mut self.host_readings);
         self.groups
             .sample(now_ns, self.host.online(), &mut self.buffer);
-        self.scan.begin_tick(now_ns);
         self.groups
-            .look_at_threads(&mut self.scan, &mut self.buffer);
+            .look_at_threads(now_ns, &mut self.scan, &mut self.buffer);
     }
 
     /// Takes down what 99 of 100 of the last ticks were not later than: the one signal that the

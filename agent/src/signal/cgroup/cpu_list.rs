@@ -4,27 +4,31 @@ use super::super::kept_file::{KeptFile, ReadBuffer};
 use super::super::layout::Place;
 use super::super::parse::cpu_set::{self, CpuSet};
 use super::super::reading::{Fault, Missing, Named as _};
+use super::above::{Above, OfTick, SharedKey};
 
 /// CPU lists of a group and of every group above it, the topmost first.
 #[derive(Debug)]
 pub(super) struct CpuListChain {
-    levels: Vec<[(&'static str, KeptFile); 2]>,
+    levels: Vec<SharedKey>,
 }
 
 impl CpuListChain {
     /// Readers for the group at `place` and all above it up to the mount.
-    pub(super) fn new(place: &Place) -> Self {
-        let files = |place: Place| {
-            let dir = place.dir();
-            place
-                .version
-                .truth()
-                .cpu_lists
-                .map(|name| (name, KeptFile::new(dir.join(name))))
-        };
-        let mut levels: Vec<_> = place.chain().map(files).collect();
+    pub(super) fn new(place: &Place, above: &mut Above) -> Self {
+        let lists = &mut above.cpu_lists;
+        let mut levels: Vec<_> = place
+            .chain()
+            .map(|place| lists.take(&place, CpuListReader::new))
+            .collect();
         levels.reverse();
         Self { levels }
+    }
+
+    /// Ends the readers that no other group has.
+    pub(super) fn end(&self, above: &mut Above) {
+        for level in &self.levels {
+            above.cpu_lists.give_back(*level);
+        }
     }
 
     /// The CPUs that every level allows and that are online. `online` without CPUs is "not known".
@@ -32,13 +36,18 @@ impl CpuListChain {
     /// # Errors
     /// A list that is there and cannot be told.
     pub(super) fn sample(
-        &mut self,
+        &self,
         online: &CpuSet,
         buffer: &mut ReadBuffer,
+        above: &mut Above,
     ) -> Result<CpuSet, Missing> {
         let mut allowed = *online;
-        for level in &mut self.levels {
-            narrow(&mut allowed, level, buffer)?;
+        for level in &self.levels {
+            if let Some(reader) = above.cpu_lists.get_mut(*level)
+                && let Some(list) = reader.read(above.tick, buffer)?
+            {
+                narrow(&mut allowed, list);
+            }
         }
         Ok(allowed)
     }
@@ -46,20 +55,38 @@ impl CpuListChain {
 
 /// Takes away what one level does not allow. Where nothing would be left the kernel lets the group
 /// run where its parent may.
-fn narrow(
-    allowed: &mut CpuSet,
-    level: &mut [(&'static str, KeptFile); 2],
-    buffer: &mut ReadBuffer,
-) -> Result<(), Missing> {
-    let Some(list) = first_list(level, buffer)? else {
-        return Ok(());
-    };
+fn narrow(allowed: &mut CpuSet, list: &CpuSet) {
     if allowed.is_empty() {
-        *allowed = list;
-    } else if allowed.meets(&list) {
-        allowed.keep_only(&list);
+        *allowed = *list;
+    } else if allowed.meets(list) {
+        allowed.keep_only(list);
     }
-    Ok(())
+}
+
+/// The list of one group.
+#[derive(Debug)]
+pub(super) struct CpuListReader {
+    files: [(&'static str, KeptFile); 2],
+    read: OfTick<Result<Option<CpuSet>, Missing>>,
+}
+
+impl CpuListReader {
+    fn new(place: &Place) -> Self {
+        let dir = place.dir();
+        let names = place.version.truth().cpu_lists;
+        Self {
+            files: names.map(|name| (name, KeptFile::new(dir.join(name)))),
+            read: OfTick::default(),
+        }
+    }
+
+    fn read(&mut self, tick: u64, buffer: &mut ReadBuffer) -> Result<Option<&CpuSet>, Missing> {
+        let Self { files, read } = self;
+        let told = read.get(tick, || first_list(files, buffer));
+        told.as_ref()
+            .map(Option::as_ref)
+            .map_err(|missing| *missing)
+    }
 }
 
 /// The first list of a level that holds anything; an absent or empty one means "as the parent".

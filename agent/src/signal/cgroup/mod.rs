@@ -1,5 +1,6 @@
 //! The signals of one control group, on v1, v2 and both at once.
 
+mod above;
 mod cpu_list;
 mod quota;
 mod throttle;
@@ -10,10 +11,13 @@ mod captures;
 #[cfg(test)]
 mod tests;
 
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use tidegate_abi::signal::SignalId;
 
+pub(crate) use self::above::Above;
 use self::cpu_list::CpuListChain;
 use self::quota::{ChainSample, QuotaChain};
 use self::usage::{Moment, Usage, UsageReader};
@@ -50,21 +54,41 @@ pub(crate) struct CgroupSignals {
     cpu_lists: Result<CpuListChain, Missing>,
     pressure: Result<PressureSignals, Missing>,
     limited_by: LimitedBy,
+    identity: Option<Identity>,
     is_gone: bool,
+}
+
+/// Device and inode: which directory stands at a path.
+type Identity = (u64, u64);
+
+fn identity(dir: &Path) -> Option<Identity> {
+    let found = fs::metadata(dir).ok().filter(fs::Metadata::is_dir)?;
+    Some((found.dev(), found.ino()))
+}
+
+/// What a sample is taken with. `online` without CPUs is "not known".
+#[derive(Debug)]
+pub(crate) struct Means<'a> {
+    pub(crate) now_ns: u64,
+    pub(crate) online: &'a CpuSet,
+    pub(crate) buffer: &'a mut ReadBuffer,
+    pub(crate) above: &'a mut Above,
 }
 
 impl CgroupSignals {
     /// Readers for the group at these places; nothing is opened yet.
-    pub(crate) fn new(places: &Places) -> Self {
+    pub(crate) fn new(places: &Places, above: &mut Above) -> Self {
         let at = |place: &Result<_, Missing>| place.clone();
         let pressure_files = |dir: PathBuf| {
             ["cpu.pressure", "memory.pressure", "io.pressure"].map(|name| (name, dir.join(name)))
         };
+        let dir = at(&places.cpu).map(|place| place.dir());
         Self {
-            dir: at(&places.cpu).map(|place| place.dir()),
+            identity: dir.as_ref().ok().and_then(|dir| identity(dir)),
+            dir,
             usage: at(&places.cpuacct).map(|place| UsageReader::new(&place)),
-            quotas: at(&places.cpu).map(|place| QuotaChain::new(&place)),
-            cpu_lists: at(&places.cpuset).map(|place| CpuListChain::new(&place)),
+            quotas: at(&places.cpu).map(|place| QuotaChain::new(&place, above)),
+            cpu_lists: at(&places.cpuset).map(|place| CpuListChain::new(&place, above)),
             pressure: at(&places.unified)
                 .map(|place| PressureSignals::new(pressure_files(place.dir()))),
             limited_by: LimitedBy::Online,
@@ -83,21 +107,26 @@ impl CgroupSignals {
         }
     }
 
-    /// Whether the group's directory was not there at the last sample.
+    /// Whether the last sample found the group's directory gone, or another in its place.
     pub(crate) fn is_gone(&self) -> bool {
         self.is_gone
     }
 
-    /// Takes one sample of every signal of the group. `online` without CPUs is "not known".
-    pub(crate) fn sample(
-        &mut self,
-        now_ns: u64,
-        online: &CpuSet,
-        buffer: &mut ReadBuffer,
-        out: &mut Readings,
-    ) {
+    /// Gives back what it has in common with other groups.
+    pub(crate) fn end(&self, above: &mut Above) {
+        if let Ok(quotas) = &self.quotas {
+            quotas.end(above);
+        }
+        if let Ok(lists) = &self.cpu_lists {
+            lists.end(above);
+        }
+    }
+
+    /// Takes one sample of every signal of the group.
+    pub(crate) fn sample(&mut self, means: &mut Means<'_>, out: &mut Readings) {
         host_only(out);
-        self.is_gone = self.dir.as_ref().is_ok_and(|dir| !dir.is_dir());
+        let usage = self.sample_usage(means);
+        self.is_gone = self.may_be_gone() && !self.is_there();
         if self.is_gone {
             group_missing(
                 Missing {
@@ -108,43 +137,53 @@ impl CgroupSignals {
             );
             return;
         }
-        let chain = match &mut self.quotas {
-            Ok(quotas) => quotas.sample(now_ns, buffer),
+        let chain = match &self.quotas {
+            Ok(quotas) => quotas.sample(means.now_ns, means.buffer, means.above),
             Err(missing) => Err(*missing),
         };
         put_throttling(chain, out);
-        let cpus = self.effective_cpus(chain, online, buffer);
+        let cpus = self.effective_cpus(chain, means);
         out.set(SignalId::EffectiveCpus, cpus);
-        let usage = match &mut self.usage {
-            Ok(usage) => usage.sample(
-                Moment {
-                    now_ns,
-                    cpus: online.count(),
-                },
-                buffer,
-            ),
-            Err(missing) => Usage {
-                total: Err(*missing),
-                user: Err(*missing),
-                system: Err(*missing),
-            },
-        };
         put_usage(usage, cpus, out);
         match &mut self.pressure {
-            Ok(pressure) => pressure.sample(now_ns, buffer, out),
+            Ok(pressure) => pressure.sample(means.now_ns, means.buffer, out),
             Err(missing) => pressure::all_missing(*missing, out),
         }
+    }
+
+    fn sample_usage(&mut self, means: &mut Means<'_>) -> Usage {
+        let at = Moment {
+            now_ns: means.now_ns,
+            cpus: means.online.count(),
+        };
+        match &mut self.usage {
+            Ok(usage) => usage.sample(at, means.buffer),
+            Err(missing) => Usage::missing(*missing),
+        }
+    }
+
+    /// Whether the files leave room for doubt: those of a removed group cannot be read, and those of
+    /// one that was made anew under its name are opened anew.
+    fn may_be_gone(&self) -> bool {
+        self.usage
+            .as_ref()
+            .map_or(true, UsageReader::is_opened_anew)
+    }
+
+    fn is_there(&self) -> bool {
+        let Ok(dir) = &self.dir else { return true };
+        self.identity.is_some() && identity(dir) == self.identity
     }
 
     /// The least of the tightest quota and the number of CPUs that may be run on.
     fn effective_cpus(
         &mut self,
         chain: Result<ChainSample, Missing>,
-        online: &CpuSet,
-        buffer: &mut ReadBuffer,
+        means: &mut Means<'_>,
     ) -> Result<f64, Missing> {
-        let allowed = match &mut self.cpu_lists {
-            Ok(lists) => lists.sample(online, buffer)?,
+        let online = means.online;
+        let allowed = match &self.cpu_lists {
+            Ok(lists) => lists.sample(online, means.buffer, means.above)?,
             // Without a cpuset hierarchy in sight nothing narrows the online CPUs.
             Err(_no_cpuset) => *online,
         };
@@ -211,11 +250,6 @@ fn host_only(out: &mut Readings) {
 fn group_missing(missing: Missing, out: &mut Readings) {
     put_throttling(Err(missing), out);
     out.set(SignalId::EffectiveCpus, Err(missing));
-    let usage = Usage {
-        total: Err(missing),
-        user: Err(missing),
-        system: Err(missing),
-    };
-    put_usage(usage, Err(missing), out);
+    put_usage(Usage::missing(missing), Err(missing), out);
     pressure::all_missing(missing, out);
 }

@@ -1,18 +1,19 @@
 //! Quotas and throttling of a group and of every group above it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::super::kept_file::{KeptFile, ReadBuffer};
 use super::super::layout::Place;
 use super::super::parse::quota::{self, Quota};
 use super::super::reading::{Fault, Missing, Named as _};
-use super::super::truth::Version;
+use super::super::truth::{Truth, Version};
+use super::above::{Above, OfTick, SharedKey};
 use super::throttle::{Counts, Throttling, Window};
 
 /// A group and the groups above it, the group itself first.
 #[derive(Debug)]
 pub(super) struct QuotaChain {
-    levels: Vec<Level>,
+    levels: Vec<(SharedKey, PathBuf)>,
 }
 
 /// What the chain says at one sample.
@@ -26,27 +27,35 @@ pub(super) struct ChainSample {
 
 impl QuotaChain {
     /// Readers for the group at `place` and all above it up to the mount.
-    pub(super) fn new(place: &Place) -> Self {
+    pub(super) fn new(place: &Place, above: &mut Above) -> Self {
+        let quotas = &mut above.quotas;
+        let level = |place: Place| (quotas.take(&place, QuotaReader::new), place.below);
         Self {
-            levels: place.chain().map(|place| Level::new(&place)).collect(),
+            levels: place.chain().map(level).collect(),
+        }
+    }
+
+    /// Ends the readers that no other group has.
+    pub(super) fn end(&self, above: &mut Above) {
+        for (level, _path) in &self.levels {
+            above.quotas.give_back(*level);
         }
     }
 
     /// The path below the mount of the group at a level of the chain.
     pub(super) fn path_of(&self, level: usize) -> Option<&Path> {
-        self.levels
-            .get(level)
-            .map(|level| level.place.below.as_path())
+        self.levels.get(level).map(|(_key, path)| path.as_path())
     }
 
-    /// Reads every quota, and throttling wherever there is one.
+    /// Every quota, and throttling wherever there is one.
     ///
     /// # Errors
     /// A quota that cannot be told: the tightest is then not known.
     pub(super) fn sample(
-        &mut self,
+        &self,
         now_ns: u64,
         buffer: &mut ReadBuffer,
+        above: &mut Above,
     ) -> Result<ChainSample, Missing> {
         let no_quota = Err(Missing {
             source: "cpu.stat",
@@ -56,18 +65,21 @@ impl QuotaChain {
             tightest: None,
             throttling: no_quota,
         };
-        for (index, level) in self.levels.iter_mut().enumerate() {
-            let Some(quota) = level.files.read(buffer)? else {
+        for (index, (key, _path)) in self.levels.iter().enumerate() {
+            let Some(reader) = above.quotas.get_mut(*key) else {
                 continue;
             };
-            let cpus = quota.cpus();
+            let Some(told) = reader.read(above.tick, now_ns, buffer)? else {
+                continue;
+            };
+            let cpus = told.quota.cpus();
             if sample
                 .tightest
                 .is_none_or(|(tightest, _level)| cpus < tightest)
             {
                 sample.tightest = Some((cpus, index));
             }
-            sample.throttling = worse(sample.throttling, level.throttling(now_ns, quota, buffer));
+            sample.throttling = worse(sample.throttling, told.throttling);
         }
         Ok(sample)
     }
@@ -86,15 +98,22 @@ fn worse(
     }
 }
 
+/// The quota of one group and how it throttles.
 #[derive(Debug)]
-struct Level {
-    place: Place,
+pub(super) struct QuotaReader {
     files: QuotaFiles,
-    stat: KeptFile,
-    window: Window,
+    throttling: ThrottlingReader,
+    read: OfTick<Result<Option<Told>, Missing>>,
 }
 
-impl Level {
+/// What one group with a quota tells.
+#[derive(Debug, Clone, Copy)]
+struct Told {
+    quota: Quota,
+    throttling: Result<Throttling, Missing>,
+}
+
+impl QuotaReader {
     fn new(place: &Place) -> Self {
         let dir = place.dir();
         let files = match place.version {
@@ -106,30 +125,60 @@ impl Level {
                 max: KeptFile::new(dir.join(CPU_MAX)),
             },
         };
-        let stat = KeptFile::new(dir.join(place.version.truth().periods.file));
+        let truth = place.version.truth();
         Self {
-            place: place.clone(),
             files,
-            stat,
-            window: Window::new(),
+            throttling: ThrottlingReader {
+                truth,
+                stat: KeptFile::new(dir.join(truth.periods.file)),
+                window: Window::new(),
+            },
+            read: OfTick::default(),
         }
     }
 
-    fn throttling(
+    fn read(
+        &mut self,
+        tick: u64,
+        now_ns: u64,
+        buffer: &mut ReadBuffer,
+    ) -> Result<Option<Told>, Missing> {
+        let Self {
+            files,
+            throttling,
+            read,
+        } = self;
+        *read.get(tick, || {
+            let Some(quota) = files.read(buffer)? else {
+                return Ok(None);
+            };
+            let throttling = throttling.read(now_ns, quota, buffer);
+            Ok(Some(Told { quota, throttling }))
+        })
+    }
+}
+
+/// How often, and for how long, a group runs out of its quota.
+#[derive(Debug)]
+struct ThrottlingReader {
+    truth: &'static Truth,
+    stat: KeptFile,
+    window: Window,
+}
+
+impl ThrottlingReader {
+    fn read(
         &mut self,
         now_ns: u64,
         quota: Quota,
         buffer: &mut ReadBuffer,
     ) -> Result<Throttling, Missing> {
-        let truth = self.place.version.truth();
-        let counts = self
-            .stat
-            .read(buffer)
-            .and_then(|bytes| Counts::read(bytes, truth));
+        let bytes = self.stat.read(buffer);
+        let counts = bytes.and_then(|bytes| Counts::read(bytes, self.truth));
         let grown = counts.and_then(|counts| self.window.take(now_ns, counts));
         grown
             .map(|grown| Throttling::of(grown, quota))
-            .named(truth.periods.file)
+            .named(self.truth.periods.file)
     }
 }
 

@@ -283,6 +283,19 @@ fn a_group_that_goes_is_dropped_and_comes_back_under_a_new_key() {
 }
 
 #[test]
+fn a_group_that_is_made_anew_between_two_samples_is_another_one() {
+    let tree = container("max");
+    tree.write(&[("cgroup/app/cpu.stat", "usage_usec 0\n")]);
+    let (mut sampler, key) = tree.watching("/app");
+    fs::rename(tree.path("cgroup/app"), tree.path("cgroup/old")).unwrap();
+    tree.write(&[("cgroup/app/cpu.stat", "usage_usec 0\n")]);
+    sampler.sample(2 * SECOND_NS);
+    assert!(sampler.group(key).is_none());
+    let anew = sampler.watch_path(Path::new("/app")).unwrap();
+    assert_ne!(anew, key);
+}
+
+#[test]
 fn groups_that_fit_a_pattern_are_watched_as_they_come_and_go() {
     let tree = container("max");
     let app = |number: u32| format!("cgroup/pods/app-{number}/cpu.stat");

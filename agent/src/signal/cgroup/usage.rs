@@ -17,12 +17,27 @@ pub(super) struct Usage {
     pub(super) system: Result<f64, Missing>,
 }
 
+impl Usage {
+    /// Nothing of it is known.
+    pub(super) fn missing(missing: Missing) -> Self {
+        Self {
+            total: Err(missing),
+            user: Err(missing),
+            system: Err(missing),
+        }
+    }
+}
+
 /// When a sample is taken, and on how many CPUs (0 if not known).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Moment {
     pub(super) now_ns: u64,
     pub(super) cpus: u32,
 }
+
+/// Time between two looks at the parts of v1, which are files of their own. The kernel takes the parts
+/// at its own ticks of some ms: over a second they are exact to a percent, over 100 ms they are not.
+const PARTS_EVERY_NS: u64 = 1_000_000_000;
 
 /// Reads the counters of use.
 #[derive(Debug)]
@@ -31,6 +46,8 @@ pub(super) struct UsageReader {
     total: TimeCounter,
     user: TimeCounter,
     system: TimeCounter,
+    last: Usage,
+    next_parts_ns: u64,
 }
 
 #[derive(Debug)]
@@ -55,26 +72,42 @@ impl UsageReader {
             total: TimeCounter::new(truth.usage),
             user: TimeCounter::new(truth.user),
             system: TimeCounter::new(truth.system),
+            last: Usage::missing(Missing {
+                source: truth.usage.file,
+                fault: Fault::NotSampled,
+            }),
+            next_parts_ns: 0,
         }
     }
 
-    /// Takes a sample of all three.
+    /// Whether the files may be those of another group under the same path, or are gone.
+    pub(super) fn is_opened_anew(&self) -> bool {
+        let (UsageFiles::One(total) | UsageFiles::Each([total, ..])) = &self.files;
+        total.is_opened_anew()
+    }
+
+    /// Takes a sample of the whole, and of the parts where the same file tells them or a second has
+    /// passed.
     pub(super) fn sample(&mut self, at: Moment, buffer: &mut ReadBuffer) -> Usage {
         match &mut self.files {
             UsageFiles::One(file) => {
                 let bytes = file.read(buffer);
-                Usage {
+                self.last = Usage {
                     total: self.total.take(bytes, at),
                     user: self.user.take(bytes, at),
                     system: self.system.take(bytes, at),
+                };
+            }
+            UsageFiles::Each([total, user, system]) => {
+                self.last.total = self.total.take(total.read(buffer), at);
+                if at.now_ns >= self.next_parts_ns {
+                    self.next_parts_ns = at.now_ns.saturating_add(PARTS_EVERY_NS);
+                    self.last.user = self.user.take(user.read(buffer), at);
+                    self.last.system = self.system.take(system.read(buffer), at);
                 }
             }
-            UsageFiles::Each([total, user, system]) => Usage {
-                total: self.total.take(total.read(buffer), at),
-                user: self.user.take(user.read(buffer), at),
-                system: self.system.take(system.read(buffer), at),
-            },
         }
+        self.last
     }
 }
 

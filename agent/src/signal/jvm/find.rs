@@ -46,7 +46,7 @@ pub(super) fn file(
         .open_directory(Path::new(TMP))
         .map_err(|_absent| Fault::NoPerfData)?;
     let mut found = None;
-    directory::each_directory(tmp, &mut |name| {
+    directory::each_directory(&tmp, &mut |name| {
         if name.starts_with(USER_DIRECTORY) {
             let below = Path::new(TMP).join(OsStr::from_bytes(name)).join(&inner);
             if root.open_file(&below).is_ok() {

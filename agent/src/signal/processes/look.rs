@@ -5,7 +5,7 @@ use tidegate_abi::signal::SignalId;
 use super::super::meter::to_f64;
 use super::super::parse::task_stat::TaskState;
 use super::super::reading::{Fault, Missing, Named as _, Readings};
-use super::task_table::TaskRates;
+use super::thread::TaskRates;
 use super::thread_group::is_gc;
 
 pub(super) const STAT: &str = "/proc/PID/task/TID/stat";

@@ -8,9 +8,12 @@ use super::super::directory;
 use super::super::kept_file::{KeptFile, ReadBuffer};
 use super::super::parse::{lines, number};
 use super::super::reading::{Fault, Missing, Named as _};
+use super::Scan;
 
 /// Time between two searches for groups below.
 const SEARCH_EVERY_NS: u64 = 1_000_000_000;
+/// System calls to search one directory.
+const SEARCH_CALLS: u32 = 4;
 /// How deep groups below are followed; a container in a container is at about four.
 const DEPTH_MAX: usize = 8;
 /// Most processes of one group that are looked at.
@@ -44,12 +47,15 @@ impl Members {
     /// The list of the group itself cannot be read, or there are too many processes.
     pub(super) fn read(
         &mut self,
-        now_ns: u64,
         pids: &mut Vec<u32>,
+        scan: &mut Scan,
         buffer: &mut ReadBuffer,
     ) -> Result<(), Missing> {
-        if now_ns >= self.next_search_ns {
-            self.next_search_ns = now_ns.saturating_add(SEARCH_EVERY_NS);
+        let lists = u32::try_from(self.lists.len()).unwrap_or(u32::MAX);
+        scan.spend(lists);
+        if scan.now_ns() >= self.next_search_ns {
+            self.next_search_ns = scan.now_ns().saturating_add(SEARCH_EVERY_NS);
+            scan.spend(lists.saturating_mul(SEARCH_CALLS));
             self.search();
         }
         pids.clear();
@@ -96,7 +102,7 @@ fn walk(depth: usize, path: &mut PathBuf, lists: &mut Vec<(PathBuf, KeptFile)>) 
         return;
     };
     // A directory that goes away while it is searched has no processes any more.
-    let _gone = directory::each_directory(dir, &mut |name| {
+    let _gone = directory::each_directory(&dir, &mut |name| {
         path.push(OsStr::from_bytes(name));
         if !lists.iter().any(|(known, _list)| known == path) {
             lists.push((path.clone(), KeptFile::new(path.join(PROCS))));

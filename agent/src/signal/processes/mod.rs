@@ -3,97 +3,53 @@
 
 mod look;
 mod members;
-mod task_table;
+mod process;
+mod scan;
+mod thread;
 mod thread_group;
 
 #[cfg(test)]
 mod tests;
 
-use std::ffi::OsString;
-use std::fmt::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::collections::HashMap;
+use std::path::Path;
 
 use self::look::{Look, STAT};
 use self::members::Members;
-use self::task_table::TaskTable;
+use self::process::Process;
+pub(crate) use self::scan::Scan;
+use self::thread::LookTimes;
 pub use self::thread_group::ThreadGroup;
 use self::thread_group::{ThreadGroups, ThreadName};
-use super::directory;
 use super::kept_file::ReadBuffer;
 use super::parse::task_stat::TaskState;
-use super::parse::{number, sched_stat, task_stat};
+use super::parse::{sched_stat, task_stat};
 use super::reading::{Fault, Missing, Readings};
-
-/// Threads that are looked at in one tick, over all groups: about 200 system calls.
-const THREADS_PER_TICK: u32 = 32;
-/// What finding the threads of one process costs, against looking at one thread.
-const LISTING_COST: u32 = 1;
 
 /// Most JVMs of one group that are read.
 const JVMS_MAX: usize = 16;
 
 const TASKS: &str = "/proc/PID/task";
 
-/// What the looks of all groups share in one tick: what may still be done, and the means.
-#[derive(Debug)]
-pub(crate) struct Scan {
-    now_ns: u64,
-    budget: u32,
-    proc: PathBuf,
-    path: OsString,
-}
-
-impl Scan {
-    /// A scan of the processes below the tree that stands for `/proc`.
-    pub(crate) fn new(proc: &Path) -> Self {
-        Self {
-            now_ns: 0,
-            budget: 0,
-            proc: proc.to_path_buf(),
-            path: OsString::with_capacity(256),
-        }
-    }
-
-    /// Begins a tick.
-    pub(crate) fn begin_tick(&mut self, now_ns: u64) {
-        self.now_ns = now_ns;
-        self.budget = THREADS_PER_TICK;
-    }
-
-    /// Whether this tick has done its share.
-    pub(crate) fn is_spent(&self) -> bool {
-        self.budget == 0
-    }
-
-    fn spend(&mut self, cost: u32) {
-        self.budget = self.budget.saturating_sub(cost);
-    }
-
-    /// When the tick is.
-    pub(crate) fn now_ns(&self) -> u64 {
-        self.now_ns
-    }
-
-    /// A path below `/proc`, in memory that is used again.
-    pub(crate) fn path(&mut self, below: fmt::Arguments<'_>) -> &Path {
-        self.path.clear();
-        self.path.push(&self.proc);
-        // Writing to a string in memory cannot fail.
-        let _written = self.path.write_fmt(below).is_ok();
-        Path::new(&self.path)
-    }
-}
-
 /// Looks at the threads of one group, again and again.
 #[derive(Debug)]
 pub(crate) struct Processes {
     members: Members,
+    /// Processes that this look has still to begin with.
     pids: Vec<u32>,
-    tids: Vec<(u32, u32)>,
+    /// The process that is being looked at, and the next of its threads.
+    at: Option<(u32, usize)>,
+    known: HashMap<u32, Process>,
+    /// How many of their files are open, or more: those of processes that end are counted to the end
+    /// of a look.
+    kept: usize,
     expects_threads: bool,
     is_looking: bool,
+    /// Looks so far, the present one included.
+    looks: u64,
+    began_ns: u64,
+    last_began_ns: Option<u64>,
     look: Look,
-    table: TaskTable,
     growing: Seen,
     told: Seen,
     has_told: bool,
@@ -134,15 +90,24 @@ impl Processes {
         Self {
             members: Members::new(group),
             pids: Vec::new(),
-            tids: Vec::new(),
+            at: None,
+            known: HashMap::new(),
+            kept: 0,
             expects_threads: false,
             is_looking: false,
+            looks: 0,
+            began_ns: 0,
+            last_began_ns: None,
             look: Look::default(),
-            table: TaskTable::default(),
             growing: Seen::new(),
             told: Seen::new(),
             has_told: false,
         }
+    }
+
+    /// How many files of its threads are kept open.
+    pub(crate) fn kept(&self) -> usize {
+        self.kept
     }
 
     /// The thread groups of the last look that was finished.
@@ -157,14 +122,23 @@ impl Processes {
 
     /// Goes on with the look until it is finished or the tick has done its share.
     pub(crate) fn step(&mut self, scan: &mut Scan, buffer: &mut ReadBuffer, out: &mut Readings) {
+        let kept = scan.kept();
+        self.go_on(scan, buffer, out);
+        self.kept = self.kept.saturating_add(scan.kept().wrapping_sub(kept));
+        if !self.is_looking {
+            self.kept = self.known.values().map(Process::kept).sum();
+        }
+    }
+
+    fn go_on(&mut self, scan: &mut Scan, buffer: &mut ReadBuffer, out: &mut Readings) {
         if !self.is_looking {
             self.begin(scan, buffer);
         }
         while !scan.is_spent() {
-            if let Some((pid, tid)) = self.tids.pop() {
-                self.look_at(pid, tid, scan, buffer);
+            if let Some((pid, next)) = self.at {
+                self.look_at_next(pid, next, scan, buffer);
             } else if let Some(pid) = self.pids.pop() {
-                self.list_threads(pid, scan);
+                self.begin_with(pid, scan);
             } else {
                 self.finish(out);
                 return;
@@ -174,11 +148,12 @@ impl Processes {
 
     fn begin(&mut self, scan: &mut Scan, buffer: &mut ReadBuffer) {
         self.is_looking = true;
-        self.table.begin_look(scan.now_ns);
-        self.look = Look::begin(self.table.is_first_look());
+        self.last_began_ns = (self.looks > 0).then_some(self.began_ns);
+        self.looks = self.looks.saturating_add(1);
+        self.began_ns = scan.now_ns();
+        self.look = Look::begin(self.last_began_ns.is_none());
         self.growing.clear();
-        scan.spend(LISTING_COST);
-        if let Err(missing) = self.members.read(scan.now_ns, &mut self.pids, buffer) {
+        if let Err(missing) = self.members.read(&mut self.pids, scan, buffer) {
             self.pids.clear();
             self.look.hide(missing);
         }
@@ -187,7 +162,8 @@ impl Processes {
 
     fn finish(&mut self, out: &mut Readings) {
         self.is_looking = false;
-        self.table.end_look();
+        let looks = self.looks;
+        self.known.retain(|_pid, process| process.look == looks);
         if self.expects_threads && self.look.is_empty() {
             // All of them hidden: `/proc` of another pid namespace, or mounted with hidepid.
             self.look.hide(Missing {
@@ -196,40 +172,54 @@ impl Processes {
             });
         }
         self.look.tell(out);
+        self.growing.thread_groups.sort();
         std::mem::swap(&mut self.growing, &mut self.told);
         self.has_told = true;
     }
 
-    fn list_threads(&mut self, pid: u32, scan: &mut Scan) {
-        scan.spend(LISTING_COST);
-        let tids = &mut self.tids;
-        let listed = directory::open(scan.path(format_args!("/{pid}/task"))).and_then(|dir| {
-            directory::each_directory(dir, &mut |name| {
-                let tid = number(name).and_then(|tid| u32::try_from(tid).ok());
-                tids.extend(tid.map(|tid| (pid, tid)));
-            })
-        });
-        if let Err(fault) = listed {
-            self.note_unseen(TASKS, fault);
+    fn begin_with(&mut self, pid: u32, scan: &mut Scan) {
+        let process = self.known.entry(pid).or_default();
+        process.look = self.looks;
+        match process.list(pid, scan) {
+            Ok(()) => self.at = Some((pid, 0)),
+            Err(fault) => self.note_unseen(TASKS, fault),
         }
     }
 
-    fn look_at(&mut self, pid: u32, tid: u32, scan: &mut Scan, buffer: &mut ReadBuffer) {
-        scan.spend(1);
-        let path = scan.path(format_args!("/{pid}/task/{tid}/stat"));
-        let (name, state) = match buffer.read_once(path).and_then(task_stat::parse) {
+    /// Looks at one thread, or is done with the process.
+    fn look_at_next(&mut self, pid: u32, next: usize, scan: &mut Scan, buffer: &mut ReadBuffer) {
+        self.at = Some((pid, next.saturating_add(1)));
+        let Some(process) = self.known.get_mut(&pid) else {
+            self.at = None;
+            return;
+        };
+        let Some(thread) = process.threads.get_mut(next) else {
+            self.at = None;
+            return;
+        };
+        let tid = thread.tid;
+        let below = format_args!("/{pid}/task/{tid}/stat");
+        let stat = thread.stat.read(below, scan, buffer);
+        let (name, state) = match stat.and_then(task_stat::parse) {
             Ok(stat) => (ThreadName::of(stat.name), stat.state),
-            Err(fault) => return self.note_unseen(STAT, fault),
+            Err(fault) => {
+                process.note_end();
+                return self.note_unseen(STAT, fault);
+            }
         };
         if state == TaskState::Ended {
             return;
         }
         self.look.add(name.bytes(), state);
         self.growing.note_jvm(pid, tid, name.bytes());
-        let path = scan.path(format_args!("/{pid}/task/{tid}/schedstat"));
-        let sched = buffer.read_once(path).and_then(sched_stat::parse);
-        let rates = match sched {
-            Ok(sched) => self.table.take(tid, scan.now_ns, sched).unwrap_or_default(),
+        let below = format_args!("/{pid}/task/{tid}/schedstat");
+        let sched = thread.sched_stat.read(below, scan, buffer);
+        let times = LookTimes {
+            now_ns: scan.now_ns(),
+            last_began_ns: self.last_began_ns,
+        };
+        let rates = match sched.and_then(sched_stat::parse) {
+            Ok(sched) => thread.take(times, sched).unwrap_or_default(),
             Err(fault) => {
                 // A kernel that does not count has no such file; a thread that ended no directory.
                 if scan.path(format_args!("/{pid}/task/{tid}")).is_dir() {

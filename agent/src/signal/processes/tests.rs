@@ -142,7 +142,7 @@ fn more_threads_than_a_tick_looks_at_are_spread_over_ticks() {
         missing(&sampler, key, SignalId::Threads).fault,
         Fault::NotSampled
     );
-    for tick in 2..9 {
+    for tick in 2..25 {
         sampler.sample(tick * SECOND_NS);
     }
     close(value(&sampler, key, SignalId::Threads), 200.0);

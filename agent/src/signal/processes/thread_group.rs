@@ -127,6 +127,14 @@ impl ThreadGroups {
         }
     }
 
+    /// Puts the groups that used most CPU first, and of those that used as much the largest.
+    pub(super) fn sort(&mut self) {
+        self.0.sort_unstable_by(|one, other| {
+            let by_cpu = other.used_cpus.total_cmp(&one.used_cpus);
+            by_cpu.then(other.threads.cmp(&one.threads))
+        });
+    }
+
     pub(super) fn as_slice(&self) -> &[ThreadGroup] {
         &self.0
     }
