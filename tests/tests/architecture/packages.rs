@@ -29,19 +29,27 @@ const ARROWS: &[(&str, &[&str])] = &[
             "tidegate-agent",
         ],
     ),
+    // The agent runs beside the lab as the program that users run; the harness is for its own tests.
+    (
+        "tidegate-lab",
+        &["tidegate-limits", "tidegate-client", "tidegate-tests"],
+    ),
 ];
 
 /// Libraries that only some packages may name. A name stands for its family too: `tokio` also
 /// means `tokio-seqpacket`.
 const KEEPERS: &[(&str, &[&str])] = &[
-    ("tokio", &["tidegate-agent", "tidegate-tests"]),
+    (
+        "tokio",
+        &["tidegate-agent", "tidegate-tests", "tidegate-lab"],
+    ),
     ("axum", &["tidegate-agent"]),
     ("hyper", &["tidegate-agent", "tidegate-tests"]),
     ("aya", &["tidegate-agent"]),
     ("prometheus", &["tidegate-agent"]),
     ("tracing", &["tidegate-agent", "tidegate-tests"]),
     ("log", &["tidegate-agent"]),
-    ("clap", &["tidegate-agent"]),
+    ("clap", &["tidegate-agent", "tidegate-lab"]),
     ("toml", &["tidegate-agent", "tidegate-tests"]),
     ("anyhow", &[]),
 ];

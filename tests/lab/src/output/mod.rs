@@ -1,0 +1,4 @@
+//! How a report is told: a table, JSON, a plot.
+
+pub(crate) mod plot;
+pub(crate) mod table;

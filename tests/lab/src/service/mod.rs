@@ -1,0 +1,126 @@
+//! The service under load: HTTP/1.1, a fixed CPU time for each request, and a guard in front of it.
+//!
+//! | path | does |
+//! |---|---|
+//! | `/work` | the CPU work |
+//! | `/slow` | the same, after waiting for something downstream |
+//! | `/refuse` | refused by a rule: what a refusal costs |
+//! | `/stats` | what the service has done, as JSON; not guarded |
+
+mod accepting;
+mod asynchronous;
+mod counts;
+mod guard;
+mod http;
+mod pool;
+
+use std::io::{self, Write as _};
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use crate::law::Law;
+use crate::machine::cpu;
+use crate::machine::wait;
+use counts::Counts;
+pub(crate) use counts::Stats;
+use guard::Guard;
+use http::Wanted;
+
+/// How a service turns requests into work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Kind {
+    /// A thread reads, asks the guard and queues; a pool of workers does the work.
+    Pool,
+    /// Each worker accepts a connection, asks the guard and works; others wait in the kernel's
+    /// accept queue.
+    Accepting,
+    /// One tokio thread accepts all at once; the work yields now and then.
+    Async,
+}
+
+impl Kind {
+    /// The word on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Pool => "pool",
+            Self::Accepting => "accepting",
+            Self::Async => "async",
+        }
+    }
+}
+
+/// What the lab tells the service.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Options {
+    #[arg(long)]
+    pub kind: Kind,
+    #[arg(long)]
+    pub workers: usize,
+    #[arg(long)]
+    pub work_us: u64,
+    /// How long `/slow` waits.
+    #[arg(long, default_value_t = 2000)]
+    pub downstream_ms: u64,
+    #[arg(long)]
+    pub law: Law,
+    /// CPU whose use the rival laws look at.
+    #[arg(long)]
+    pub cpu: usize,
+    /// Resource that guards `/work`; `/slow` and `/refuse` add their names.
+    #[arg(long)]
+    pub resource: String,
+    #[arg(long)]
+    pub runtime_dir: Option<PathBuf>,
+}
+
+/// What all threads of the service share.
+#[derive(Debug)]
+struct Service {
+    guard: Guard,
+    counts: Arc<Counts>,
+    work: Duration,
+    downstream: Duration,
+}
+
+impl Service {
+    fn stats(&self) -> Vec<u8> {
+        let stats = self.counts.stats(cpu::of_process());
+        let body = serde_json::to_string(&stats).unwrap_or_default();
+        http::answer(200, &body)
+    }
+
+    /// Does what an admitted request asks for.
+    fn work(&self, wanted: Wanted) {
+        if matches!(wanted, Wanted::Slow) {
+            wait::pass(self.downstream);
+        }
+        cpu::burn(self.work);
+    }
+}
+
+/// Runs the service until it is killed. Its first line is its address.
+///
+/// # Errors
+/// It cannot listen, or there is no agent.
+#[expect(clippy::print_stdout, reason = "the lab reads the address")]
+pub(crate) fn run(options: &Options) -> io::Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let counts = Arc::new(Counts::default());
+    let service = Arc::new(Service {
+        guard: Guard::of(options, &counts)?,
+        counts,
+        work: Duration::from_micros(options.work_us),
+        downstream: Duration::from_millis(options.downstream_ms),
+    });
+    println!("{}", listener.local_addr()?);
+    io::stdout().flush()?;
+    match options.kind {
+        Kind::Pool => pool::serve(&listener, &service, options.workers),
+        Kind::Accepting => accepting::serve(&listener, &service, options.workers),
+        Kind::Async => asynchronous::serve(listener, &service),
+    }
+}
