@@ -143,22 +143,31 @@ mod tests {
     use tidegate_abi::board::ScopeWord;
     use tidegate_abi::decision::{Cause, LossMode, Reason, RefusalKind, ScopeState};
     use tidegate_abi::geometry::Geometry;
-    use tidegate_segment::board::ScopeReport;
+    use tidegate_segment::board::{ScopeReport, TickWriter};
 
     use super::*;
     use crate::tenant::Settings;
 
     fn overloaded(scope: u32) -> Tenant {
+        let (tenant, mut tick) = two_scopes();
+        publish(&mut tick, scope, ScopeState::Overload);
+        tenant
+    }
+
+    fn two_scopes() -> (Tenant, TickWriter) {
         let settings = Settings {
             geometry: Geometry::new(8, 2, 2, 2).unwrap(),
             time_to_live_ns: u64::MAX,
             grace_ns: 0,
             loss_mode: LossMode::Open,
         };
-        let (tenant, mut tick) = Tenant::create(&settings).unwrap();
+        Tenant::create(&settings).unwrap()
+    }
+
+    fn publish(tick: &mut TickWriter, scope: u32, state: ScopeState) {
         let report = ScopeReport {
             word: ScopeWord {
-                state: ScopeState::Overload,
+                state,
                 ..ScopeWord::OPEN
             },
             allowed_qps_milli: 0,
@@ -167,7 +176,6 @@ mod tests {
             inflight: 0,
         };
         assert!(tick.publish_scope(scope, &report));
-        tenant
     }
 
     #[tokio::test]
@@ -194,6 +202,17 @@ mod tests {
         }
         let counts = tenant.seats().node_counts(slot);
         assert_eq!((counts.inflight, counts.passed), (0, 2));
+    }
+
+    #[tokio::test]
+    async fn a_scope_that_rejects_admits_no_caller_of_a_socket() {
+        let (tenant, mut tick) = two_scopes();
+        publish(&mut tick, 1, ScopeState::Reject);
+        let slot = tenant.directory().resolve("a").slot;
+        let Verdict::Refused(refusal) = tenant.enter(1, slot, Request::default()).await else {
+            panic!("refused");
+        };
+        assert_eq!(refusal.reason, Reason::Reject);
     }
 
     #[tokio::test]

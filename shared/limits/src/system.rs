@@ -1,4 +1,4 @@
-//! System rules as Sentinel has them (`law = "sentinel"`): plain marks on inbound work.
+//! System rules as Sentinel has them: plain marks on inbound work.
 //!
 //! The adaptive law is in [`crate::law`].
 
@@ -120,9 +120,14 @@ impl Marks {
 impl Measured {
     /// More in flight than the best rate times the best response time.
     fn is_crowded(&self) -> bool {
-        let carried = self.max_success_qps * crate::number::double(self.least_rt_ms) / 1_000.0;
+        let carried = carried(self.max_success_qps, self.least_rt_ms);
         self.inflight > 1 && f64::from(self.inflight) > carried
     }
+}
+
+/// Requests that are in flight at the best rate, each for the least response time (Little's law).
+pub(crate) fn carried(max_success_qps: f64, least_rt_ms: u64) -> f64 {
+    max_success_qps * crate::number::double(least_rt_ms) / 1_000.0
 }
 
 #[cfg(test)]

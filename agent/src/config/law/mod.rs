@@ -16,7 +16,7 @@ words! {
     pub enum LawKind {
         /// The in-flight limit, wide to enter and tight inside.
         Adaptive = "adaptive",
-        /// Sentinel's plain check: over a mark, refuse.
+        /// Sentinel's plain check of `cpu.enter` and `load.enter_per_cpu`, on or off each second.
         Sentinel = "sentinel",
     }
 }
@@ -36,7 +36,8 @@ const QPS: Number = Number {
 settings! {
     /// The law. C is the capacity of a scope in requests per second, RT0 its response time at rest.
     pub struct Law {
-        /// How limits are found.
+        /// How limits are found. Sentinel's check has one mark and no hysteresis: of `[cpu]`, `[load]`
+        /// and `[law]` it takes the two `enter` marks alone.
         kind: LawKind = LawKind::Adaptive, OneOf::<LawKind>::ANY;
         /// When overload begins: in flight over max(C × (RT0 + delay), least).
         entry: Entry = Entry::default(), Group::<Entry>::OF;

@@ -6,7 +6,7 @@ use tidegate_limits::healthy_run;
 use tidegate_limits::law::settings as numbers;
 use tidegate_limits::threshold;
 
-use super::{Entry, Estimate, Evidence, Law, Tight};
+use super::{Entry, Estimate, Evidence, Law, LawKind, Tight};
 use crate::config::guard::{Action, Cpu, Hysteresis, Load, Threads};
 
 /// The settings of a scope as its law takes them. Load counts for the host alone, threads
@@ -19,6 +19,10 @@ pub fn settings_of(
     threads: Option<&Threads>,
 ) -> numbers::Settings {
     numbers::Settings {
+        kind: match law.kind {
+            LawKind::Adaptive => numbers::Kind::Adaptive,
+            LawKind::Sentinel => numbers::Kind::Sentinel,
+        },
         entry: law.entry.numbers(),
         tight: law.tight.numbers(),
         cold: numbers::Cold {

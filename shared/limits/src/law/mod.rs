@@ -27,6 +27,8 @@
 //!
 //! Under a least rate the law does not act: a handful of requests is noise. A cold scope acts on
 //! evidence only, for its limits are a guess.
+//!
+//! With [`Kind::Sentinel`] none of this judges but Sentinel's plain check, see `sentinel`.
 
 mod demand;
 mod effect;
@@ -37,6 +39,7 @@ mod marks;
 mod number;
 mod published;
 mod sample;
+mod sentinel;
 pub mod settings;
 mod slack;
 mod step;
@@ -48,7 +51,7 @@ pub use evidence::Evidence;
 pub use history::HISTORY_TICKS;
 pub use published::{Published, Watch};
 pub use sample::Sample;
-pub use settings::{Action, Settings};
+pub use settings::{Action, Kind, Settings};
 
 use crate::healthy_run::HealthyRun;
 use demand::Demand;
@@ -57,6 +60,7 @@ use estimate::{Estimate, Limits, Situation};
 use history::{History, Tick};
 use marks::Marks;
 use number::ceil_u32;
+use sentinel::Sentinel;
 use slack::Slack;
 use step::Step;
 use thread_limit::ThreadLimit;
@@ -83,6 +87,7 @@ pub struct Law {
     /// Why the scope is in overload; `None` while it is not.
     overload: Option<Cause>,
     demand: Demand,
+    sentinel: Sentinel,
     /// Ticks in a row that the CPU was short.
     short_ticks: u32,
     published: Published,
@@ -102,6 +107,7 @@ impl Default for Law {
             run: HealthyRun::default(),
             overload: None,
             demand: Demand::default(),
+            sentinel: Sentinel::default(),
             short_ticks: 0,
             published: Published::START,
         }
@@ -119,6 +125,10 @@ impl Law {
         let sample = sample.measured();
         self.now_ns = self.now_ns.saturating_add(sample.tick_ns);
         self.cpus = sample.cpus.unwrap_or(self.cpus);
+        if settings.kind == Kind::Sentinel {
+            self.published = self.check_plainly(&sample, settings);
+            return self.published;
+        }
         let queue_mark = self.estimate.queue_mark(settings);
         let tick = Step {
             evidence: Evidence::of(&sample, queue_mark, &settings.evidence),
@@ -141,6 +151,22 @@ impl Law {
         let ineffective = self.overload.is_some() && self.feed_back(&tick, &limits);
         self.published = self.publish(&tick, ineffective);
         self.published
+    }
+
+    /// Sentinel's check. The law forgets its overload: it begins anew when it is asked again.
+    fn check_plainly(&mut self, sample: &Sample, settings: &Settings) -> Published {
+        self.overload = None;
+        let said = self.sentinel.step(sample, self.now_ns, &settings.marks);
+        Published {
+            state: said.state,
+            cause: said.cause,
+            tight: said.limit,
+            allowed_qps: said.allowed_qps,
+            held: ceil_u32(sample.held()),
+            cpu_mark: settings.marks.cpu.map(|marks| marks.enter),
+            healthy_needed: 1,
+            ..Published::START
+        }
     }
 
     fn used_share(&self, sample: &Sample) -> f64 {

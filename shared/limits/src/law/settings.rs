@@ -6,6 +6,8 @@ use crate::{healthy_run, threshold};
 /// Settings of the law of one scope.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Settings {
+    /// Whether the law judges, or Sentinel's plain check.
+    pub kind: Kind,
     /// When overload begins.
     pub entry: Entry,
     /// How much is admitted in overload.
@@ -26,6 +28,16 @@ pub struct Settings {
     pub marks: Marks,
     /// What too many live threads do; `None` is nothing.
     pub threads: Option<Threads>,
+}
+
+/// Who judges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Kind {
+    /// The adaptive law.
+    #[default]
+    Adaptive,
+    /// Sentinel's plain check of [`Marks`].
+    Sentinel,
 }
 
 /// When overload begins: the wide limit `max(C·(RT0 + delay), least)`.

@@ -4,4 +4,5 @@ mod below_capacity;
 mod overload;
 mod properties;
 mod replay;
+mod sentinel;
 mod service;

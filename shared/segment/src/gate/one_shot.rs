@@ -22,17 +22,20 @@ const MILLI_WINDOWS: u64 = 10_000;
 const TRIES: u32 = 64;
 
 impl Gate {
-    /// Whether a scope admits a request that will hold no permit. Healthy scopes admit all; in
-    /// overload the allowed QPS is enforced here, since nothing is in flight to hold it against.
+    /// Whether a scope admits a request that will hold no permit. Healthy scopes admit all, rejecting
+    /// ones none; in overload the allowed QPS is enforced here, since nothing is in flight to hold it against.
     ///
     /// # Errors
-    /// The refusal, if the scope's allowed QPS is used up.
+    /// The refusal, if the scope's allowed QPS is used up or is nothing.
     pub fn admit_one_shot<C: Clock>(&self, clock: &C, scope: u32) -> Result<(), Refusal> {
         let now_ns = clock.now_ns();
         let (Some(info), Some(word)) = (self.board.scope_info(scope), self.ledger.one_shot(scope))
         else {
             return Ok(());
         };
+        if matches!(info.word.state, ScopeState::Reject) {
+            return Err(Refusal::scope(Reason::Reject, 0, 0).spread(now_ns));
+        }
         if !matches!(info.word.state, ScopeState::Overload) || info.allowed_qps_milli == u64::MAX {
             return Ok(());
         }

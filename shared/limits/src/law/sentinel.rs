@@ -1,0 +1,130 @@
+//! Sentinel's check in the place of the law: plain marks, on or off with each sample.
+//!
+//! ```text
+//!               CPU > mark                          ┌────────┐
+//!            ┌────────────────────────────────────► │ reject │ admits nothing
+//!  ┌─────────┐                                      └────────┘
+//!  │ healthy │
+//!  └─────────┘                                      ┌──────────┐ admits while in flight is 1 or less, or no
+//!            └────────────────────────────────────► │ overload │ more than best rate × least response time
+//!               load > mark                         └──────────┘
+//!
+//!  back, or from one to the other, with the next sample that says otherwise
+//! ```
+//!
+//! A sample is taken each second: the mean of the CPU share since the last one, and the load average.
+//! There are no second marks, no healthy runs and no shaping; whoever wants these wants the law.
+//! Best rate and least response time are those of the last two half seconds. The kernel of this check
+//! is [`crate::system`], which holds `[[system]]` rules event by event; here it is asked once a
+//! tick, so the least response time is that of the tick with the least mean.
+
+use tidegate_abi::board::ScopeWord;
+use tidegate_abi::decision::{Cause, ScopeState};
+
+use super::number::ceil_u32;
+use super::sample::Sample;
+use super::settings;
+use crate::number::double;
+use crate::statistics::{add_least, least_rt_ms, max_success_qps, place};
+use crate::system::carried;
+use crate::window::{BucketLength, Window};
+
+/// Time between two samples, ns.
+const SAMPLE_NS: u64 = 1_000_000_000;
+
+const NS_PER_MS: u64 = 1_000_000;
+
+/// What the check remembers of a scope.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct Sentinel {
+    /// Time since the last sample, ns, and the part of it in which the CPU was measured.
+    passed_ns: u64,
+    measured_ns: f64,
+    /// CPU share times that part.
+    busy_ns: f64,
+    /// The last sample.
+    cpu: Option<f64>,
+    load: Option<f64>,
+    /// Successes of the last two half seconds, see [`Window`].
+    successes: u64,
+    /// Least response times, ms, see [`crate::statistics`].
+    least: [u64; 2],
+}
+
+/// What the check says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Said {
+    pub(super) state: ScopeState,
+    pub(super) cause: Cause,
+    /// Requests in flight below which one more is admitted.
+    pub(super) limit: u32,
+    /// Requests a second for callers without a permit.
+    pub(super) allowed_qps: Option<f64>,
+}
+
+impl Sentinel {
+    /// Takes a tick that ends at `now_ns`.
+    pub(super) fn step(&mut self, tick: &Sample, now_ns: u64, marks: &settings::Marks) -> Said {
+        self.sample(tick);
+        let epoch = BucketLength::HALF_SECOND.epoch(now_ns);
+        self.count(tick, epoch);
+        let over = |value: Option<f64>, mark: Option<f64>| match (value, mark) {
+            (Some(value), Some(mark)) => value > mark,
+            _ => false,
+        };
+        let free = Said {
+            state: ScopeState::Healthy,
+            cause: Cause::None,
+            limit: ScopeWord::LIMIT_MAX,
+            allowed_qps: None,
+        };
+        if over(self.cpu, marks.cpu.map(|mark| mark.enter)) {
+            return Said {
+                state: ScopeState::Reject,
+                cause: Cause::Cpu,
+                limit: 0,
+                ..free
+            };
+        }
+        if !over(self.load, marks.load.map(|mark| mark.enter)) {
+            return free;
+        }
+        let best_qps = max_success_qps(Window::at(self.successes, epoch));
+        let carried = carried(best_qps, least_rt_ms(self.least, epoch));
+        Said {
+            state: ScopeState::Overload,
+            cause: Cause::Load,
+            // Refused are those that find more than this in flight, and more than one.
+            limit: ceil_u32(libm::floor(carried.max(1.0)) + 1.0),
+            allowed_qps: Some(best_qps),
+        }
+    }
+
+    /// Takes the second's sample when it is due.
+    fn sample(&mut self, tick: &Sample) {
+        self.passed_ns = self.passed_ns.saturating_add(tick.tick_ns);
+        if let Some(busy) = tick.busy {
+            self.measured_ns += double(tick.tick_ns);
+            self.busy_ns += busy * double(tick.tick_ns);
+        }
+        if self.passed_ns < SAMPLE_NS {
+            return;
+        }
+        self.cpu = (self.measured_ns > 0.0).then(|| self.busy_ns / self.measured_ns);
+        self.load = tick.load_per_cpu;
+        (self.passed_ns, self.measured_ns, self.busy_ns) = (0, 0.0, 0.0);
+    }
+
+    fn count(&mut self, tick: &Sample, epoch: u16) {
+        if tick.successes == 0 {
+            return;
+        }
+        let successes = u32::try_from(tick.successes).unwrap_or(u32::MAX);
+        let window = Window::at(self.successes, epoch);
+        self.successes = window.add(successes).word();
+        let mean_ms = tick.rt_ns.checked_div(tick.successes).unwrap_or(0) / NS_PER_MS;
+        if let Some(word) = self.least.get_mut(place(epoch)) {
+            *word = add_least(*word, epoch, mean_ms);
+        }
+    }
+}
