@@ -37,7 +37,17 @@ fn write_places(text: &mut String, keeper: &Keeper, directory: &Path) -> std::fm
         None => writeln!(text, "  config   built-in defaults")?,
     }
     let rules = keeper.rules_directory().display();
-    writeln!(text, "  rules    {} from {rules}", keeper.rules())
+    writeln!(text, "  rules    {} from {rules}", keeper.rules())?;
+    let socket = directory.join(http::FILE_NAME);
+    writeln!(text, "  try      {}", example(&socket))
+}
+
+/// A line for a shell that asks for a permit.
+fn example(socket: &Path) -> String {
+    // A quote in a path ends the quoted part, and begins it again behind an escaped one.
+    let socket = socket.display().to_string().replace('\'', "'\\''");
+    let body = "'{\"resource\":\"order-create\"}'";
+    format!("curl --unix-socket '{socket}' -d {body} http://tidegate/v1/enter")
 }
 
 /// Whether a signal waits for its second sample still.
@@ -96,4 +106,18 @@ fn missing(scope: &ScopeSnapshot) -> impl Iterator<Item = (SignalId, Missing)> {
         );
         (!elsewhere).then_some((id, missing))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_names_the_socket_whatever_its_directory_is_called() {
+        assert_eq!(
+            example(Path::new("/tmp/it's/http.sock")),
+            "curl --unix-socket '/tmp/it'\\''s/http.sock' -d '{\"resource\":\"order-create\"}' \
+             http://tidegate/v1/enter"
+        );
+    }
 }

@@ -248,6 +248,26 @@ async fn a_client_that_says_nothing_is_let_go() {
 }
 
 #[tokio::test]
+async fn a_listener_over_the_bound_is_refused_and_nothing_is_lost() {
+    let door = Door::plain();
+    let peer = door.greeted().await;
+    for cookie in 0..16 {
+        peer.say(&Message::Watch { cookie }).await;
+        peer.hear(|message| assert_eq!(message, Message::Watched))
+            .await;
+    }
+    peer.say(&Message::Watch { cookie: 16 }).await;
+    assert_eq!(
+        peer.fault().await,
+        (
+            FaultCode::Busy,
+            "16 listeners are watched for this connection, more are not".to_owned()
+        )
+    );
+    peer.admitted("a").await;
+}
+
+#[tokio::test]
 async fn a_connection_over_the_bound_is_told_so() {
     let door = Door::open(|settings| settings.connections_max = 1);
     let first = door.greeted().await;
