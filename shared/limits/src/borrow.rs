@@ -10,10 +10,17 @@
 //! 1. Load the word, [`Borrowed::at`]. If that changed it (a new bucket has begun), store it first:
 //!    from then on a reader that is late cannot borrow for a bucket that is already being used.
 //! 2. Admit into the window up to `limit −` [`Borrowed::arrived`].
-//! 3. If that refuses a prioritized request, [`Borrowed::try_borrow`], then wait.
+//! 3. If that refuses a prioritized request, [`Borrowed::try_borrow`], store, read the clock again. If
+//!    the next bucket has begun meanwhile, somebody may have counted in it without seeing the loan:
+//!    [`Borrowed::give_back`]. Else wait.
+//!
+//! What is lent is at most what leaves the window at the edge, so that the next window holds the limit
+//! whoever else gets into this one. Sentinel lends what the next window has room for as it is now,
+//! and smaller requests may still take that; with requests of one there is no difference.
 //!
 //! A bucket takes at most 65,535 borrowed passes; more are refused.
 
+use crate::quirks::Quirks;
 use crate::window::{BucketLength, Window};
 
 /// The longest wait for a borrowed pass that Sentinel allows, ns.
@@ -80,6 +87,7 @@ impl Borrowed {
             now_ns,
             bucket,
             max_wait_ns,
+            quirks,
         } = request;
         let epoch = bucket.epoch(now_ns);
         if self.epoch != epoch || window.epoch() != epoch || self.next >= limit {
@@ -92,10 +100,31 @@ impl Borrowed {
             .current()
             .saturating_add(self.current)
             .saturating_add(next);
-        if wait_ns >= max_wait_ns || then > limit || next > COUNT_MAX {
+        let leaves = window.previous().saturating_add(self.previous);
+        let fits = then <= limit && (next <= leaves || quirks.wanted());
+        if wait_ns >= max_wait_ns || !fits || next > COUNT_MAX {
             return None;
         }
         Some((wait_ns, Self { next, ..self }))
+    }
+
+    /// Without `n` passes that were borrowed when the epoch was `lent`.
+    pub const fn give_back(self, n: u32, lent: u16) -> Self {
+        match self.epoch.wrapping_sub(lent) {
+            0 => Self {
+                next: self.next.saturating_sub(n),
+                ..self
+            },
+            1 => Self {
+                current: self.current.saturating_sub(n),
+                ..self
+            },
+            2 => Self {
+                previous: self.previous.saturating_sub(n),
+                ..self
+            },
+            _ => self,
+        }
     }
 }
 
@@ -110,6 +139,8 @@ pub struct Request {
     pub bucket: BucketLength,
     /// A wait of this or more is refused, see [`MAX_WAIT_NS`].
     pub max_wait_ns: u64,
+    /// With quirks what fits the next window as it is now is lent.
+    pub quirks: Quirks,
 }
 
 #[cfg(test)]
@@ -126,6 +157,7 @@ mod tests {
             now_ns,
             bucket: BUCKET,
             max_wait_ns: MAX_WAIT_NS,
+            quirks: Quirks::None,
         };
         let held = Borrowed::at(word, BUCKET.epoch(now_ns));
         let (wait_ns, next) = held.try_borrow(request, window, limit)?;
@@ -146,11 +178,23 @@ mod tests {
 
     #[test]
     fn nothing_is_lent_on_an_edge_or_to_a_late_reader() {
-        let full = Window::at(0, 21).add(2);
+        let full = Window::at(Window::at(0, 20).add(2).word(), 21);
         assert_eq!(borrow(0, full, 10_500, 1, 5), None);
         assert!(borrow(0, full, 10_501, 1, 5).is_some());
         let closed = Borrowed::at(0, 22).word();
         assert_eq!(borrow(closed, full, 10_999, 1, 5), None);
         assert_eq!(borrow(0, full, 10_501, COUNT_MAX + 1, u32::MAX), None);
+    }
+
+    #[test]
+    fn a_loan_is_given_back_from_the_bucket_it_has_come_to() {
+        let full = Window::at(Window::at(0, 20).add(2).word(), 21);
+        let (_wait_ms, word) = borrow(0, full, 10_600, 2, 2).unwrap();
+        for epoch in 21..=23 {
+            let left = Borrowed::at(word, epoch).give_back(2, 21);
+            let later = Borrowed::at(left.word(), epoch + 1);
+            assert_eq!((left.arrived(), later.arrived()), (0, 0));
+        }
+        assert_eq!(Borrowed::at(word, 22).give_back(2, 9).arrived(), 2);
     }
 }

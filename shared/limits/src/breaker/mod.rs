@@ -84,7 +84,7 @@ pub enum Change {
         /// The ratio or count that was over the threshold; 1.0 after a bad probe.
         value: f64,
     },
-    /// It closed: the caller stores [`Tally::cleared`].
+    /// It closed: the caller has stored [`Tally::cleared`] before it stores this.
     Closed,
 }
 

@@ -14,7 +14,7 @@ use crate::sync::{Ordering, Word, fence, peek};
 
 /// How often a reader tries again when the agent publishes under it. The agent leaves far more than
 /// a read's time between two publishes, so the second try finds it done; the rest is margin.
-const TRIES: u32 = 8;
+pub(super) const TRIES: u32 = 8;
 
 /// A page that is not a board of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -261,7 +261,7 @@ impl Board {
     /// published under every try.
     #[inline(always)]
     pub fn record(&self, slot: u32) -> Option<Record> {
-        (0..TRIES).find_map(|_try| self.view().record(slot))
+        self.view_of(slot).map(|(_view, record)| record)
     }
 
     /// What the express way of a decision needs of a slot's record.

@@ -5,6 +5,7 @@ use tidegate_abi::rule;
 use tidegate_limits::quirks::Quirks;
 use tidegate_limits::system::Marks;
 
+use super::read::TRIES;
 use super::{Board, Head, Record, Rule, Span};
 use crate::sync::{Ordering, Word, fence, peek};
 
@@ -46,6 +47,16 @@ impl Board {
             rules,
             pool,
         }
+    }
+
+    /// The rule set in force, and the record of a slot in it: what a decision looks at is all of one
+    /// set, also where the next one is published in the middle of it.
+    #[inline(always)]
+    pub(crate) fn view_of(&self, slot: u32) -> Option<(View, Record)> {
+        (0..TRIES).find_map(|_try| {
+            let view = self.view();
+            Some((view, view.record(slot)?))
+        })
     }
 }
 

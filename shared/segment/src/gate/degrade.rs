@@ -12,6 +12,7 @@ use super::walk::{Answer, Asked, Walk};
 use super::{Gate, Refusal};
 use crate::board::{Rule, RuleKind, Slot, View};
 use crate::ledger::State;
+use crate::sync::Ordering;
 
 /// When to come again after a breaker without a lease on its probe refused, ns.
 const PROBE_WAIT_NS: u64 = 1_000_000_000;
@@ -155,14 +156,20 @@ fn complete(
         (tally, tally.word())
     });
     let Some(tally) = tally else { return };
-    let change = state
-        .word()
-        .step(|word| breaker.complete(word, tally, call, now_ns));
-    if matches!(change, Some(Change::Closed)) {
+    let seen = state.word().load(Ordering::Relaxed);
+    if matches!(
+        breaker.complete(seen, tally, call, now_ns).0,
+        Change::Closed
+    ) {
+        // Before it closes: the completions of its trip must not be there for those of the first calls
+        // after it to be judged with.
         let _turn: Option<()> = state
             .second()
             .step(|word| ((), Tally::at(word, now_ns, interval_ns).cleared().word()));
     }
+    let _change: Option<Change> = state
+        .word()
+        .step(|word| breaker.complete(word, tally, call, now_ns));
 }
 
 impl Refusal {

@@ -2,6 +2,7 @@
 
 use tidegate_abi::board::Needs;
 use tidegate_abi::decision::{Reason, RefusalKind};
+use tidegate_limits::quirks::Quirks;
 
 use super::walk::{Waiting, Walk};
 use super::{Ask, Gate, Place, Refusal, Request, Step, Verdict};
@@ -67,7 +68,9 @@ impl Gate {
         );
         let node = self.ledger.node(ask.slot.index).filter(|_node| full);
         let count = ask.request.count;
-        let wait = node.and_then(|node| node.borrow(ask.now_ns, count, record.qps_limit));
+        let loan = (count, record.qps_limit);
+        // With quirks all rules are in the table.
+        let wait = node.and_then(|node| node.borrow(ask.clock, ask.now_ns, loan, Quirks::None));
         let Some(wait_ns) = wait else {
             return Step::Done(Verdict::Refused(ask.refuse(refusal)));
         };

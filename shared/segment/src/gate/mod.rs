@@ -180,7 +180,7 @@ impl Gate {
             request: &request,
             books,
         };
-        let Some(record) = self.board.record(slot.index) else {
+        let Some((view, record)) = self.board.view_of(slot.index) else {
             return Step::Done(self.contended(&ask));
         };
         if record.generation != slot.generation {
@@ -193,8 +193,8 @@ impl Gate {
                 Step::Done(self.enter_plain(&ask, &record))
             };
         }
-        let generation = self.board.rules_generation();
-        self.walk(&ask, &Walk::begin(slot, request, now_ns, generation))
+        let walk = Walk::begin(slot, request, now_ns, view.generation());
+        self.walk(&ask, &view, &walk)
     }
 
     /// The short way: no rule of the table is concerned.
@@ -232,7 +232,7 @@ impl Gate {
             request: &request,
             books,
         };
-        self.walk(&ask, &walk)
+        self.walk(&ask, &self.board.view(), &walk)
     }
 
     /// Ends a request that waits and will not be resumed: what it held is put back, and it counts as

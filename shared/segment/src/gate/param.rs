@@ -41,7 +41,9 @@ impl Gate {
         param: &ParamRule,
         walk: &mut Walk<'_>,
     ) -> Answer {
-        match argument(walk.request().args, param.index) {
+        let args = walk.request().args;
+        let index = self.index(asked, param.index, args.len());
+        match argument(args, index) {
             Arg::None => Answer::Go,
             Arg::One(value) => self.look_at_value(asked, param, value, walk),
             Arg::Many(values) => {
@@ -61,6 +63,28 @@ impl Gate {
                 Answer::Go
             }
         }
+    }
+
+    /// The index to look at. In Sentinel the first call turns one from the end into one from the
+    /// beginning, for all calls after it.
+    fn index(&self, asked: &Asked<'_>, index: i32, args: usize) -> i32 {
+        let state = self.ledger.state(asked.rule.state);
+        let (Some(state), true, true) = (state, index < 0, asked.rule.quirks.wanted()) else {
+            return index;
+        };
+        let back = u64::from(index.unsigned_abs());
+        let fixed = state.word().step(|seen| {
+            let first = u64::try_from(args).unwrap_or(0).checked_sub(back);
+            // Stored plus one: 0 is a rule that was never asked.
+            let next = if seen == 0 {
+                first.unwrap_or(back).saturating_add(1)
+            } else {
+                seen
+            };
+            (next, next)
+        });
+        let place = fixed.and_then(|fixed| i32::try_from(fixed.saturating_sub(1)).ok());
+        place.unwrap_or(index)
     }
 
     fn look_at_value(
@@ -134,7 +158,7 @@ impl Gate {
         }
         if !remember(&mut walk.held.values, key) {
             // No place to remember it: a value that is never given back would block itself for ever.
-            self.ledger.end_run(&self.board, seat, key);
+            self.ledger.end_run(seat, key);
             return refuse;
         }
         Answer::Go
@@ -143,8 +167,7 @@ impl Gate {
     /// Ends the calls of values that a request counts for.
     pub(super) fn end_values(&self, held: &Held) {
         for key in held.values.iter().flatten() {
-            self.ledger
-                .end_run(&self.board, (self.seat, self.generation), *key);
+            self.ledger.end_run((self.seat, self.generation), *key);
         }
     }
 }

@@ -10,6 +10,7 @@ use tidegate_limits::window::{BucketLength, Window};
 use super::walk::{Answer, Asked, Walk};
 use super::{Gate, Refusal};
 use crate::board::{FlowLimit, FlowRule, OriginTest, Slot, Subject, View, WarmUpNumbers};
+use crate::clock::Clock;
 use crate::ledger::{Admission, Node, State};
 use crate::sync::Word;
 
@@ -21,6 +22,7 @@ impl Gate {
     /// commits it. Pacing takes its turn at once and keeps it.
     pub(super) fn look_at_flow(
         &self,
+        clock: &dyn Clock,
         asked: &Asked<'_>,
         flow: &FlowRule,
         walk: &mut Walk<'_>,
@@ -35,6 +37,7 @@ impl Gate {
             return Answer::Go;
         };
         let target = Target {
+            clock,
             node,
             state,
             slot,
@@ -53,7 +56,7 @@ impl Gate {
         &self,
         asked: &Asked<'_>,
         limit: &FlowLimit,
-        target: &Target,
+        target: &Target<'_>,
         walk: &mut Walk<'_>,
     ) -> Answer {
         match *limit {
@@ -83,7 +86,7 @@ impl Gate {
     fn look_at_places(
         &self,
         asked: &Asked<'_>,
-        target: &Target,
+        target: &Target<'_>,
         limit: u32,
         walk: &mut Walk<'_>,
     ) -> Answer {
@@ -100,7 +103,8 @@ impl Gate {
 }
 
 /// What a rule looks at.
-struct Target {
+struct Target<'c> {
+    clock: &'c dyn Clock,
     node: Node,
     state: State,
     slot: Slot,
@@ -136,7 +140,12 @@ fn subject(view: &View, flow: &FlowRule, walk: &Walk<'_>) -> Option<(Slot, bool)
 }
 
 /// A limit on the node's own window. A prioritized request may borrow from the next bucket.
-fn look_at_window(asked: &Asked<'_>, target: &Target, limit: u32, walk: &mut Walk<'_>) -> Answer {
+fn look_at_window(
+    asked: &Asked<'_>,
+    target: &Target<'_>,
+    limit: u32,
+    walk: &mut Walk<'_>,
+) -> Answer {
     let (number, now_ns, request) = (asked.rule.number, asked.now_ns, walk.request());
     let room = target.node.room(now_ns, limit);
     match target.node.peek(now_ns, request.count, room) {
@@ -151,7 +160,11 @@ fn look_at_window(asked: &Asked<'_>, target: &Target, limit: u32, walk: &mut Wal
             retry_after_ns,
         } => {
             let may_borrow = request.prioritized && target.own && !asked.observes();
-            if may_borrow && let Some(wait_ns) = target.node.borrow(now_ns, request.count, limit) {
+            let borrow = || {
+                let (loan, quirks) = ((request.count, limit), asked.rule.quirks);
+                target.node.borrow(target.clock, now_ns, loan, quirks)
+            };
+            if may_borrow && let Some(wait_ns) = borrow() {
                 let then_ns = if asked.rule.quirks.wanted() {
                     now_ns
                 } else {
@@ -169,7 +182,7 @@ fn look_at_window(asked: &Asked<'_>, target: &Target, limit: u32, walk: &mut Wal
 /// else looks at it.
 fn count_in_window(
     asked: &Asked<'_>,
-    target: &Target,
+    target: &Target<'_>,
     (limit, window_ns): (u32, u64),
     walk: &Walk<'_>,
 ) -> Answer {
@@ -209,7 +222,7 @@ fn count_in_window(
 /// A limit that holds in every window. It counts at once, as above.
 fn count_strictly(
     asked: &Asked<'_>,
-    target: &Target,
+    target: &Target<'_>,
     (limit, window_ns): (u32, u64),
     walk: &Walk<'_>,
 ) -> Answer {
@@ -271,7 +284,7 @@ fn take_turn(asked: &Asked<'_>, word: &Word, step: impl Fn(u64) -> (Verdict, u64
 }
 
 /// The warm-up bucket, filled for this second.
-fn warming(asked: &Asked<'_>, target: &Target, numbers: WarmUpNumbers) -> (WarmUp, u64) {
+fn warming(asked: &Asked<'_>, target: &Target<'_>, numbers: WarmUpNumbers) -> (WarmUp, u64) {
     let WarmUpNumbers {
         count,
         period_s,
@@ -288,7 +301,7 @@ fn warming(asked: &Asked<'_>, target: &Target, numbers: WarmUpNumbers) -> (WarmU
 
 fn look_at_warm_up(
     asked: &Asked<'_>,
-    target: &Target,
+    target: &Target<'_>,
     numbers: WarmUpNumbers,
     walk: &mut Walk<'_>,
 ) -> Answer {
@@ -314,7 +327,7 @@ fn look_at_warm_up(
 
 fn pace_warming(
     asked: &Asked<'_>,
-    target: &Target,
+    target: &Target<'_>,
     numbers: WarmUpNumbers,
     max_wait_ns: u64,
     count: u32,

@@ -182,15 +182,19 @@ impl<'a> Walk<'a> {
 
 impl Gate {
     /// Goes on with a walk.
-    pub(super) fn walk<'a, C: Clock>(&self, ask: &Ask<'_, C>, walk: &Walk<'a>) -> Step<'a> {
+    pub(super) fn walk<'a, C: Clock>(
+        &self,
+        ask: &Ask<'_, C>,
+        view: &View,
+        walk: &Walk<'a>,
+    ) -> Step<'a> {
         let mut walk = *walk;
-        let view = self.board.view();
         let Some(record) = view.record(ask.slot.index) else {
             return Step::Done(self.contended(ask));
         };
-        match self.look(ask, &view, &record, &mut walk) {
-            Answer::Go => Step::Done(self.finish(ask, &view, &walk)),
-            Answer::Refuse(refusal) => Step::Done(self.refuse_walk(ask, &view, &walk, refusal)),
+        match self.look(ask, view, &record, &mut walk) {
+            Answer::Go => Step::Done(self.finish(ask, view, &walk)),
+            Answer::Refuse(refusal) => Step::Done(self.refuse_walk(ask, view, &walk, refusal)),
             Answer::Wait(wait_ns) | Answer::WaitHere(wait_ns) | Answer::Borrowed(_, wait_ns) => {
                 walk.waited_ns = walk.waited_ns.saturating_add(wait_ns);
                 let until_ns = ask.now_ns.saturating_add(wait_ns);
@@ -266,7 +270,7 @@ impl Gate {
                 }
             }
             RuleKind::Param(param) => self.look_at_param(&asked, &param, walk),
-            RuleKind::Flow(flow) => self.look_at_flow(&asked, &flow, walk),
+            RuleKind::Flow(flow) => self.look_at_flow(ask.clock, &asked, &flow, walk),
             RuleKind::Degrade { breaker, .. } => self.look_at_breaker(&asked, &breaker, walk),
         };
         match (rule.mode, answer) {

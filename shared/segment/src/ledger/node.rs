@@ -4,6 +4,7 @@ use core::num::NonZeroU64;
 
 use tidegate_abi::ledger::node as field;
 use tidegate_limits::borrow::{self, Borrowed};
+use tidegate_limits::quirks::Quirks;
 use tidegate_limits::statistics;
 use tidegate_limits::window::{Age, BucketLength, COUNT_MAX, Window};
 
@@ -175,22 +176,40 @@ impl Node {
 
     /// Borrows `count` passes of the next half second for a request that found the window full, and
     /// gives the wait until then, ns.
-    pub fn borrow(&self, now_ns: u64, count: u32, limit: u32) -> Option<u64> {
+    pub fn borrow<C: Clock + ?Sized>(
+        &self,
+        clock: &C,
+        now_ns: u64,
+        (count, limit): (u32, u32),
+        quirks: Quirks,
+    ) -> Option<u64> {
         let epoch = BUCKET.epoch(now_ns);
         let request = borrow::Request {
             n: count,
             now_ns,
             bucket: BUCKET,
             max_wait_ns: borrow::MAX_WAIT_NS,
+            quirks,
         };
-        let wait = self.line[field::BORROWED].step(|seen| {
+        let word = &self.line[field::BORROWED];
+        let wait = word.step(|seen| {
             let held = Borrowed::at(seen, epoch);
             match held.try_borrow(request, self.window(now_ns), limit) {
                 Some((wait_ns, next)) => (Some(wait_ns), next.word()),
                 None => (None, seen),
             }
         });
-        wait.flatten()
+        let wait_ns = wait.flatten()?;
+        // Whoever counts in the next half second read its clock first and this word then. While it has
+        // not begun, they will all see the loan.
+        if BUCKET.epoch(clock.now_ns()) == epoch {
+            return Some(wait_ns);
+        }
+        let _turn: Option<()> = word.step(|seen| {
+            let held = Borrowed::at(seen, BUCKET.epoch(now_ns));
+            ((), held.give_back(count, epoch).word())
+        });
+        None
     }
 
     /// Counts a request that ended well: successes, their response time and the least of those.

@@ -16,6 +16,12 @@ use crate::sync::{Ordering, Word, fence};
 const STATE_BITS: u32 = 48;
 const RUNNING_MASK: u64 = (1 << 14) - 1;
 
+/// How often a step is tried against other writers of its set; each failed try means that another
+/// caller got on.
+const TRIES: u32 = 256;
+/// How often callers that announced at the same time, and had to retract for each other, try again.
+const TRIES_TO_BEGIN: u32 = 16;
+
 /// The set of a value, and its fingerprint there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ValueKey {
@@ -47,24 +53,32 @@ impl Ledger {
         step: impl Fn(Option<u64>) -> Stepped<T>,
     ) -> Option<T> {
         let set = self.set(key)?;
-        let mut answer = None;
-        for _try in 0..value::WORDS {
-            let (word, seen, state) = find(set, key.fingerprint, &left);
-            let (given, next) = step(state);
+        for _try in 0..TRIES {
+            let place = find(set, key.fingerprint, &left);
+            let (given, next) = step(place.state);
             let Some(next) = next else { return Some(given) };
             let next = u64::from(key.fingerprint) << STATE_BITS | next & STATE_MAX;
-            let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
-            // Relaxed: the word carries all there is.
-            if word.exchange(seen, next, success, failure).is_ok() {
-                answer = Some(given);
-                break;
+            if !place.put(next) {
+                continue;
             }
+            // SeqCst: orders a claim before the look for another, for all claimants in one order.
+            fence(Ordering::SeqCst);
+            if place.is_own || !place.has_twin(set, key.fingerprint) {
+                return Some(given);
+            }
+            place.restore(next);
         }
-        answer
+        None
     }
 
     fn set(&self, key: ValueKey) -> Option<&'static [Word; value::WORDS]> {
         self.values.get(usize::try_from(key.set).ok()?)
+    }
+
+    /// The words of a set, for tests of what stands there.
+    #[cfg(all(test, loom))]
+    pub(crate) fn value_words(&self, set: usize) -> &'static [Word] {
+        self.values.get(set).map_or(&[], |set| set)
     }
 
     /// Calls of a value that run now, over living seats.
@@ -78,62 +92,72 @@ impl Ledger {
         })
     }
 
-    /// Announces a call of a value by a seat, sums all seats, retracts if that is over `limit`.
-    /// `false` too if the set is full of values with calls that run.
+    /// Announces a call of a value by a seat, sums all seats, retracts if that is over `limit`; callers
+    /// that retract for each other try again. `false` too if the set is full of values with calls
+    /// that run.
     pub fn begin_run(&self, board: &Board, seat: (u32, u32), key: ValueKey, limit: u64) -> bool {
-        let (begin, end) = (1, RUNNING_MASK);
-        if self.running(board, key) >= limit || !self.change_run(board, seat, key, begin) {
-            return false;
+        for _try in 0..TRIES_TO_BEGIN {
+            if self.running(board, key) >= limit || !self.announce_run(board, seat, key) {
+                return false;
+            }
+            // SeqCst: orders the announcement before the sum, for all callers in one order.
+            fence(Ordering::SeqCst);
+            if self.running(board, key) <= limit {
+                return true;
+            }
+            self.end_run(seat, key);
+            core::hint::spin_loop();
         }
-        // SeqCst: orders the announcement before the sum, for all callers in one order.
-        fence(Ordering::SeqCst);
-        if self.running(board, key) <= limit {
-            return true;
-        }
-        self.change_run(board, seat, key, end);
         false
     }
 
-    /// Ends a call of a value.
-    pub fn end_run(&self, board: &Board, seat: (u32, u32), key: ValueKey) {
-        self.change_run(board, seat, key, RUNNING_MASK);
+    /// Adds a call to the seat's own word, or claims one that nobody needs.
+    fn announce_run(&self, board: &Board, seat: (u32, u32), key: ValueKey) -> bool {
+        let mine = Run::none_of(seat, key);
+        self.change_run(key, |words| {
+            let is_own = |(_, run): &(&Word, Run)| run.is_of(mine);
+            let is_free = |(_, run): &(&Word, Run)| run.running == 0 || !run.lives(board);
+            let own = words.iter().find(|place| is_own(place));
+            let (word, seen) = *own.or_else(|| words.iter().find(|place| is_free(place)))?;
+            let held = if seen.is_of(mine) { seen.running } else { 0 };
+            let running = held.saturating_add(1);
+            let next = Run { running, ..mine };
+            (running <= RUNNING_MASK).then_some((word, seen, next))
+        })
     }
 
-    /// Adds to the calls of a value in the seat's own word; the sum is modulo 2^14.
-    fn change_run(&self, board: &Board, seat: (u32, u32), key: ValueKey, change: u64) -> bool {
-        let Some(words) = self.set(key) else {
+    /// Ends a call of a value. Where the seat has none (the set was given to another rule meanwhile),
+    /// nothing happens.
+    pub fn end_run(&self, seat: (u32, u32), key: ValueKey) {
+        let mine = Run::none_of(seat, key);
+        let _ended: bool = self.change_run(key, |words| {
+            let is_own = |(_, run): &&(&Word, Run)| run.is_of(mine) && run.running > 0;
+            let (word, seen) = *words.iter().find(is_own)?;
+            let running = seen.running.saturating_sub(1);
+            Some((word, seen, Run { running, ..mine }))
+        });
+    }
+
+    /// Replaces one word of a set by what `choose` makes of all of them. What it chose by is what is
+    /// replaced: a word that another seat took meanwhile is left alone.
+    fn change_run<'s>(
+        &'s self,
+        key: ValueKey,
+        choose: impl Fn(&[(&'s Word, Run); value::WORDS]) -> Option<(&'s Word, Run, Run)>,
+    ) -> bool {
+        let Some(set) = self.set(key) else {
             return false;
         };
-        let mine = Run {
-            fingerprint: key.fingerprint,
-            seat: seat.0,
-            generation: seat.1,
-            running: 0,
-        };
-        for _try in 0..value::WORDS.saturating_mul(4) {
-            let own = words.iter().find(|word| {
-                let run = Run::unpack(word.load(Ordering::Relaxed));
-                run.is_of(mine) && (change == 1 || run.running > 0)
-            });
-            let free = || {
-                words.iter().find(|word| {
-                    let run = Run::unpack(word.load(Ordering::Relaxed));
-                    run.running == 0 || !run.lives(board)
-                })
-            };
-            let Some(word) = own.or_else(free) else {
+        for _try in 0..TRIES {
+            // Relaxed: the exchange checks what was read.
+            let look = |word: &'s Word| (word, Run::unpack(word.load(Ordering::Relaxed)));
+            let Some((word, seen, next)) = choose(&set.each_ref().map(look)) else {
                 return false;
             };
-            let seen = word.load(Ordering::Relaxed);
-            let held = Run::unpack(seen);
-            let running = if held.is_of(mine) { held.running } else { 0 };
-            let next = Run {
-                running: running.wrapping_add(change) & RUNNING_MASK,
-                ..mine
-            };
             // AcqRel: pairs with the Acquire in `running`.
+            let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
             if word
-                .exchange(seen, next.pack(), Ordering::AcqRel, Ordering::Relaxed)
+                .exchange(seen.pack(), next.pack(), success, failure)
                 .is_ok()
             {
                 return true;
@@ -143,13 +167,50 @@ impl Ledger {
     }
 }
 
+/// Where a value's state stands, or is to stand.
+struct Place<'s> {
+    word: &'s Word,
+    seen: u64,
+    /// The state to go on from.
+    state: Option<u64>,
+    /// Whether the word is the value's already.
+    is_own: bool,
+}
+
+impl Place<'_> {
+    fn put(&self, next: u64) -> bool {
+        // Relaxed: the word carries all there is.
+        let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
+        self.word
+            .exchange(self.seen, next, success, failure)
+            .is_ok()
+    }
+
+    /// Whether another caller claimed a word for the same value at the same time: two words would be
+    /// two limits. Of two claimants at least one sees the other, and whoever does takes its claim
+    /// back.
+    fn has_twin(&self, set: &[Word; value::WORDS], fingerprint: u16) -> bool {
+        set.iter().any(|word| {
+            !core::ptr::eq(word, self.word)
+                && word.load(Ordering::Relaxed) >> STATE_BITS == u64::from(fingerprint)
+        })
+    }
+
+    /// Puts back what a claim replaced, unless others go on from the claim already.
+    fn restore(&self, next: u64) {
+        let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
+        let _others_go_on = self.word.exchange(next, self.seen, success, failure);
+        core::hint::spin_loop();
+    }
+}
+
 /// The word of a value: its own, else a free one, else the one that has most left; with the state to
 /// begin with.
 fn find<'s>(
     set: &'s [Word; value::WORDS],
     fingerprint: u16,
     left: &impl Fn(u64) -> u64,
-) -> (&'s Word, u64, Option<u64>) {
+) -> Place<'s> {
     let [first, ..] = set;
     let mut free = None;
     let mut most = (first, first.load(Ordering::Relaxed));
@@ -158,7 +219,12 @@ fn find<'s>(
         let seen = word.load(Ordering::Relaxed);
         let held = seen >> STATE_BITS;
         if held == u64::from(fingerprint) {
-            return (word, seen, Some(seen & STATE_MAX));
+            return Place {
+                word,
+                seen,
+                state: Some(seen & STATE_MAX),
+                is_own: true,
+            };
         }
         if held == 0 {
             free = free.or(Some((word, seen)));
@@ -170,9 +236,15 @@ fn find<'s>(
             least = seen;
         }
     }
-    match free {
-        Some((word, seen)) => (word, seen, None),
-        None => (most.0, most.1, Some(least & STATE_MAX)),
+    let ((word, seen), state) = match free {
+        Some(place) => (place, None),
+        None => (most, Some(least & STATE_MAX)),
+    };
+    Place {
+        word,
+        seen,
+        state,
+        is_own: false,
     }
 }
 
@@ -186,6 +258,16 @@ struct Run {
 }
 
 impl Run {
+    /// A seat's word of a value without any call.
+    const fn none_of(seat: (u32, u32), key: ValueKey) -> Self {
+        Self {
+            fingerprint: key.fingerprint,
+            seat: seat.0,
+            generation: seat.1,
+            running: 0,
+        }
+    }
+
     const fn unpack(word: u64) -> Self {
         Self {
             fingerprint: (word >> 48 & 0xffff) as u16,
