@@ -2,14 +2,14 @@
 
 use proptest::prelude::*;
 use tidegate_limits::borrow::{Borrowed, MAX_WAIT_NS, Request};
+use tidegate_limits::quirks::Quirks;
 use tidegate_limits::window::{BucketLength, Window};
 
 const MS: u64 = 1_000_000;
 const BUCKET: BucketLength = BucketLength::HALF_SECOND;
 
-/// Passes as (start of the bucket they count in, how many).
-#[derive(Default)]
-struct Model(Vec<(u64, u32)>);
+/// Passes as (start of the bucket they count in, how many), and whether it lends as Sentinel does.
+struct Model(Vec<(u64, u32)>, bool);
 
 impl Model {
     fn sum(&self, starts: impl Fn(u64) -> bool) -> u32 {
@@ -31,7 +31,12 @@ impl Model {
         let lent = self.sum(|start| start > bucket);
         let wait = 500 - now_ms % 500;
         let oldest = self.sum(|start| start + 500 == bucket);
-        let fits = lent < limit && wait < 500 && in_window + lent + n - oldest <= limit;
+        let lends = if self.1 {
+            in_window + lent + n - oldest <= limit
+        } else {
+            lent + n <= oldest
+        };
+        let fits = lent < limit && wait < 500 && lends;
         if !prioritized || !fits {
             return None;
         }
@@ -41,10 +46,10 @@ impl Model {
 }
 
 /// A node's two words.
-#[derive(Default)]
 struct Node {
     pass: u64,
     borrow: u64,
+    quirks: Quirks,
 }
 
 impl Node {
@@ -54,6 +59,7 @@ impl Node {
             now_ns: now_ms * MS,
             bucket: BUCKET,
             max_wait_ns: MAX_WAIT_NS,
+            quirks: self.quirks,
         };
         let epoch = BUCKET.epoch(request.now_ns);
         let (window, borrowed) = (
@@ -82,8 +88,11 @@ proptest! {
     fn equals_the_lists(
         calls in prop::collection::vec((0_u64..600, 0_u32..5, any::<bool>()), 1..300),
         limit in 1_u32..16,
+        sentinel: bool,
     ) {
-        let (mut node, mut model, mut now_ms) = (Node::default(), Model::default(), 50_000);
+        let quirks = if sentinel { Quirks::Sentinel } else { Quirks::None };
+        let mut node = Node { pass: 0, borrow: 0, quirks };
+        let (mut model, mut now_ms) = (Model(Vec::new(), sentinel), 50_000);
         for (step_ms, n, prioritized) in calls {
             now_ms += step_ms / 6;
             prop_assert_eq!(
@@ -91,6 +100,9 @@ proptest! {
                 model.ask(now_ms, n, limit, prioritized),
                 "at {}", now_ms
             );
+            let bucket = now_ms / 500 * 500;
+            let next_window = model.sum(|start| start >= bucket);
+            prop_assert!(sentinel || next_window <= limit, "at {}", now_ms);
         }
     }
 }

@@ -214,7 +214,8 @@ fn a_ratio_of_one_trips_when_all_are_bad() {
 
 /// The same rules, written plainly for whole ms.
 struct Model {
-    threshold: f64,
+    trip: Trip,
+    min_requests: usize,
     sentinel: bool,
     state: State,
     retry_ms: u64,
@@ -250,6 +251,14 @@ impl Model {
         }
     }
 
+    fn put_back(&mut self, at_ms: u64, era: u32) {
+        self.settle(at_ms);
+        if self.state == State::HalfOpen && era == self.era {
+            self.state = State::Open;
+            self.retry_ms = 0;
+        }
+    }
+
     fn exit(&mut self, at_ms: u64, is_bad: bool, era: u32) {
         self.settle(at_ms);
         self.completions
@@ -265,9 +274,15 @@ impl Model {
             .fold((0.0, 0.0), |(bad, all), call| {
                 (bad + share(call.1), all + 1.0)
             });
-        let ratio = bad / all;
+        let over = match self.trip {
+            Trip::ErrorCount(count) => bad > count,
+            Trip::SlowRatio { ratio, .. } => bad / all > ratio || (ratio >= 1.0 && bad >= all),
+            Trip::ErrorRatio(ratio) => {
+                bad / all > ratio || (ratio >= 1.0 && bad >= all && !self.sentinel)
+            }
+        };
         match self.state {
-            State::Closed if self.completions.len() >= 2 && ratio > self.threshold => {
+            State::Closed if self.completions.len() >= self.min_requests && over => {
                 self.open(at_ms);
             }
             State::HalfOpen if is_bad => self.open(at_ms),
@@ -287,13 +302,23 @@ proptest! {
     fn equals_the_model(
         // Step in ms (long ones sometimes), which open call ends (if any), how.
         events in prop::collection::vec((0_u64..900, 0_usize..6, any::<bool>(), 0_u8..10), 1..400),
-        threshold in prop_oneof![Just(0.0), Just(0.5), 0.0_f64..0.99],
+        share in prop_oneof![Just(0.0), Just(0.5), Just(1.0), 0.0_f64..0.99],
+        kind in 0_u8..3,
+        min_requests in 1_u32..6,
         sentinel: bool,
     ) {
         let quirks = if sentinel { Quirks::Sentinel } else { Quirks::None };
-        let mut subject = Subject::new(Trip::ErrorRatio(threshold), quirks);
+        // Which calls are slow or failed is said by the events.
+        let trip = match kind {
+            0 => Trip::ErrorRatio(share),
+            1 => Trip::SlowRatio { max_rt_ns: 0, ratio: share },
+            _ => Trip::ErrorCount(share * 4.0),
+        };
+        let mut subject = Subject::new(trip, quirks);
+        subject.rule.min_requests = min_requests;
         let mut model = Model {
-            threshold,
+            trip,
+            min_requests: min_requests as usize,
             sentinel,
             state: State::Closed,
             retry_ms: 0,
@@ -310,6 +335,11 @@ proptest! {
                 open.extend(got.zip(want));
             } else {
                 let (generation, era) = open.swap_remove(pick % open.len());
+                if kind == 9 {
+                    subject.state = subject.rule.put_back(subject.state, generation, at_ms * MS);
+                    model.put_back(at_ms, era);
+                    continue;
+                }
                 subject.exit(at_ms, is_bad, Some(generation));
                 model.exit(at_ms, is_bad, era);
             }

@@ -78,13 +78,12 @@ fn what_was_added_can_be_taken_back_from_its_bucket() {
     assert_eq!(added.take_back(9, 3).sum(), 0);
 }
 
-/// The plain meaning: a list of (time, count).
-#[derive(Default)]
-struct Log(Vec<(u64, u32)>);
+/// The plain meaning: a list of (time, count), and the length of a bucket.
+struct Log(Vec<(u64, u32)>, u64);
 
 impl Log {
     fn sum(&self, now_ms: u64) -> u32 {
-        let oldest = (now_ms / 500 * 500).saturating_sub(500);
+        let oldest = (now_ms / self.1 * self.1).saturating_sub(self.1);
         self.0
             .iter()
             .filter(|(at, _)| *at >= oldest)
@@ -100,15 +99,18 @@ proptest! {
     fn equals_a_list_of_passes(
         calls in prop::collection::vec((0_u64..1_300, 0_u32..6), 1..200),
         limit in 0_u32..20,
+        bucket_ms in prop_oneof![Just(500_u64), 1_u64..5_000, Just(43_200_000)],
     ) {
-        let (mut word, mut now_ms, mut log) = (0, 0, Log::default());
+        let bucket = BucketLength::of_window(2 * bucket_ms * MS).unwrap();
+        let at = |word, now_ns| Window::at(word, bucket.epoch(now_ns));
+        let (mut word, mut now_ms, mut log) = (0, 0, Log(Vec::new(), bucket_ms));
         for (step_ms, n) in calls {
-            now_ms += step_ms / 4;
+            now_ms += step_ms * bucket_ms / 2_000;
             let window = at(word, now_ms * MS);
             prop_assert_eq!(window.sum(), log.sum(now_ms));
             let next = window.try_add(n, limit);
             prop_assert_eq!(next.is_some(), log.sum(now_ms) + n <= limit);
-            let after = window.fits_after_ns(n, limit, now_ms * MS, BUCKET);
+            let after = window.fits_after_ns(n, limit, now_ms * MS, bucket);
             match (next, after) {
                 (Some(next), after) => {
                     prop_assert_eq!(after, Some(0));

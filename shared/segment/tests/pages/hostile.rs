@@ -1,12 +1,21 @@
 //! Whatever stands in a ledger, a decision ends, does not panic and stays inside the pages.
 
+use std::num::NonZeroU64;
+
 use crate::exact::{breaker, flow, param};
-use crate::fixture::{Fixture, SECOND};
+use crate::fixture::{Fixture, SECOND, Scripted};
 use proptest::prelude::*;
 use tidegate_abi::board::Needs;
-use tidegate_abi::decision::{LossMode, Outcome};
+use tidegate_abi::decision::{LossMode, Mode, Outcome};
 use tidegate_abi::geometry::Geometry;
-use tidegate_segment::board::{Board, FlowLimit, ParamLimit, Record, Rule, WarmUpNumbers};
+use tidegate_limits::authority::List;
+use tidegate_limits::breaker::Breaker;
+use tidegate_limits::breaker::trip::Trip;
+use tidegate_limits::quirks::Quirks;
+use tidegate_segment::board::{
+    Board, FlowLimit, FlowRule, OriginTest, ParamLimit, ParamRule, Record, Rule, RuleKind, Span,
+    Subject, WarmUpNumbers,
+};
 use tidegate_segment::gate::{Arg, Gate, Request, Step, Verdict};
 use tidegate_segment::lane::Lane;
 use tidegate_segment::ledger::Ledger;
@@ -82,7 +91,155 @@ fn ledger_of(geometry: Geometry, words: &[u64]) -> Ledger {
     ledger
 }
 
+/// A rule of any kind with any numbers, also such as no configuration gives.
+fn any_rule() -> impl Strategy<Value = Rule> {
+    let numbers = (
+        any::<u32>(),
+        any::<u32>(),
+        any::<u64>(),
+        any::<f64>(),
+        any::<i32>(),
+    );
+    let span = || (0_u32..64, 0_u32..64).prop_map(|(start, length)| Span { start, length });
+    let spans = (
+        span(),
+        prop_oneof![
+            span(),
+            Just(Span {
+                start: u32::MAX,
+                length: u32::MAX
+            })
+        ],
+    );
+    let kinds = (0_u8..13, 0_u8..3, 0_u8..3, any::<bool>(), any::<bool>());
+    (numbers, spans, kinds, 0_u32..20).prop_map(|(numbers, spans, kinds, state)| {
+        let (kind, subject, origin, quirky, observes) = kinds;
+        let aimed = (subject, origin);
+        Rule {
+            number: 0,
+            mode: if observes {
+                Mode::Observe
+            } else {
+                Mode::Enforce
+            },
+            state,
+            quirks: if quirky {
+                Quirks::Sentinel
+            } else {
+                Quirks::None
+            },
+            kind: any_kind(kind, aimed, numbers, spans),
+        }
+    })
+}
+
+type Numbers = (u32, u32, u64, f64, i32);
+
+fn any_kind(kind: u8, aimed: (u8, u8), numbers: Numbers, (items, sets): (Span, Span)) -> RuleKind {
+    let (a, b, c, number, index) = numbers;
+    let duration_s = b;
+    let param = |limit| {
+        RuleKind::Param(ParamRule {
+            index,
+            limit,
+            count: a,
+            items,
+            sets,
+        })
+    };
+    match kind {
+        0 => param(ParamLimit::Bucket {
+            burst: b,
+            duration_s,
+        }),
+        1 => param(ParamLimit::Strict { duration_s }),
+        2 => param(ParamLimit::Pace {
+            duration_s,
+            max_wait_ms: a,
+        }),
+        3 => param(ParamLimit::Concurrency),
+        4 => RuleKind::Authority {
+            list: List::Deny,
+            origins: items,
+        },
+        5 => RuleKind::Degrade {
+            breaker: Breaker {
+                trip: Trip::ErrorRatio(number),
+                min_requests: a,
+                recovery_ns: c,
+                lease_ns: c,
+                quirks: Quirks::None,
+            },
+            interval_ns: NonZeroU64::new(c).unwrap_or(NonZeroU64::MIN),
+        },
+        flow => {
+            let (subject, origin) = aimed;
+            RuleKind::Flow(FlowRule {
+                origin: [OriginTest::Any, OriginTest::Is(c), OriginTest::Other(items)]
+                    [usize::from(origin)],
+                subject: [Subject::Direct, Subject::Relate(a), Subject::Chain(0)]
+                    [usize::from(subject)],
+                limit: any_limit(flow, numbers),
+            })
+        }
+    }
+}
+
+fn any_limit(kind: u8, (limit, period_s, long_ns, count, _index): Numbers) -> FlowLimit {
+    let (window_ns, max_wait_ns) = (long_ns, long_ns);
+    let warm_up = WarmUpNumbers {
+        count,
+        period_s,
+        cold_factor: limit,
+    };
+    match kind {
+        6 => FlowLimit::Qps(limit),
+        7 => FlowLimit::Concurrency(limit),
+        8 => FlowLimit::Window { limit, window_ns },
+        9 => FlowLimit::Strict { limit, window_ns },
+        10 => FlowLimit::Pace { count, max_wait_ns },
+        11 => FlowLimit::WarmUp(warm_up),
+        _ => FlowLimit::WarmUpPace {
+            warm_up,
+            max_wait_ns,
+        },
+    }
+}
+
 proptest! {
+    #[test]
+    fn any_bits_are_survived_by_any_rules_at_any_time(
+        words in prop::collection::vec(any::<u64>(), 1..64),
+        rules in prop::collection::vec(any_rule(), 1..12),
+        now_ns in prop_oneof![any::<u64>(), Just(1_000 * SECOND), Just(u64::MAX), Just(0)],
+        count: u32,
+        values in prop::collection::vec(any::<u64>(), 0..4),
+    ) {
+        let mut fixture = Fixture::new(LossMode::Open);
+        let needs = Needs::RULES | Needs::COUNTED | Needs::SECONDS | Needs::SYSTEM;
+        let record = Record { needs: Needs(needs), ..Record::default() };
+        let slot = fixture.writers.rules.add("r", &record, &rules).unwrap();
+        let seated = fixture.gate(1, 0);
+        let ledger = ledger_of(fixture.board.geometry(), &words);
+        let gate = Gate::new(fixture.board, ledger, seated.seat(), 1);
+        let clock = Scripted::at(now_ns);
+        let args = [Arg::Many(&values), Arg::One(7), Arg::None];
+        let request = Request { args: &args, prioritized: true, count, ..Request::default() };
+        let mut step = gate.enter(&clock, Lane::SHARED, slot, request);
+        // One wait for each value and each rule is the most.
+        for _wait in 0..4 * 12 {
+            match step {
+                Step::Wait(waiting) => step = gate.resume(&clock, Lane::SHARED, &waiting),
+                Step::Done(_) => break,
+            }
+        }
+        match step {
+            Step::Done(Verdict::Admitted(pass)) => gate.exit(&clock, Lane::SHARED, pass, Outcome::Ok),
+            Step::Done(_) => {}
+            Step::Wait(_) => prop_assert!(false, "a decision ends"),
+        }
+    }
+
     #[test]
     fn any_bits_in_the_ledger_are_survived(words in prop::collection::vec(any::<u64>(), 1..64)) {
         let mut fixture = Fixture::new(LossMode::Open);
