@@ -1,0 +1,105 @@
+//! What each process writes down of itself, where a kill cannot take it away.
+
+use tidegate_segment::page::Page;
+use tidegate_segment::sync::{Ordering, Word};
+
+use crate::resource::{RESOURCES, VALUES};
+
+/// Words of a diary.
+pub(crate) const WORDS: usize = 64;
+
+/// One process' diary: words that it alone writes, one after each step.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Diary(&'static [Word]);
+
+/// The step that a process is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Doing {
+    Nothing,
+    /// Enters a resource with a value.
+    Entering(usize, usize),
+    /// Gives back a permit of a resource.
+    Leaving(usize),
+}
+
+/// Counts of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Count {
+    Passed(usize),
+    Refused(usize),
+    /// Refused because the window was full, in this round.
+    WindowFull(usize),
+    Ended(usize),
+    Held(usize),
+    ValueHeld(usize),
+    ValuePassed(usize),
+}
+
+impl Count {
+    const fn place(self) -> usize {
+        match self {
+            Self::Passed(resource) => 8 + resource,
+            Self::Refused(resource) => 16 + resource,
+            Self::WindowFull(resource) => 24 + resource,
+            Self::Ended(resource) => 32 + resource,
+            Self::Held(resource) => 40 + resource,
+            Self::ValueHeld(value) => 48 + value,
+            Self::ValuePassed(value) => 56 + value,
+        }
+    }
+}
+
+const _FITS: () = assert!(RESOURCES <= 8 && VALUES <= 8);
+
+impl Diary {
+    pub(crate) fn of(page: Page, worker: usize) -> Self {
+        Self(&page.words()[worker * WORDS..(worker + 1) * WORDS])
+    }
+
+    /// Begins anew, for a process that takes the place of a dead one.
+    pub(crate) fn clear(self) {
+        for word in self.0 {
+            word.store(0, Ordering::SeqCst);
+        }
+    }
+
+    pub(crate) fn doing(self) -> Doing {
+        let word = self.0[0].load(Ordering::SeqCst);
+        let (resource, value) = ((word >> 8 & 0xff) as usize, (word >> 16) as usize);
+        match word & 0xff {
+            1 => Doing::Entering(resource, value),
+            2 => Doing::Leaving(resource),
+            _ => Doing::Nothing,
+        }
+    }
+
+    pub(crate) fn does(self, doing: Doing) {
+        let word = match doing {
+            Doing::Nothing => 0,
+            Doing::Entering(resource, value) => 1 | (resource as u64) << 8 | (value as u64) << 16,
+            Doing::Leaving(resource) => 2 | (resource as u64) << 8,
+        };
+        self.0[0].store(word, Ordering::SeqCst);
+    }
+
+    /// The last round that the process has done.
+    pub(crate) fn round(self) -> u64 {
+        self.0[1].load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn has_done(self, round: u64) {
+        self.0[1].store(round, Ordering::SeqCst);
+    }
+
+    pub(crate) fn get(self, count: Count) -> u64 {
+        self.0[count.place()].load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn set(self, count: Count, value: u64) {
+        self.0[count.place()].store(value, Ordering::SeqCst);
+    }
+
+    pub(crate) fn add(self, count: Count) {
+        self.set(count, self.get(count) + 1);
+    }
+}
