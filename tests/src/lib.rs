@@ -5,6 +5,7 @@ pub mod actor;
 pub mod agent;
 pub mod confined;
 pub mod program;
+pub mod race;
 pub mod shared_count;
 pub mod skip;
 pub mod spans;

@@ -13,6 +13,7 @@
 //! | `breed NAME COUNT` | forks a child that enters and gives back without a pause, kills it at some moment, so often | `killed N` |
 //! | `offer NAME THREADS PER_SECOND SECONDS` | the same at a rate | `FIRST LAST SPANS`, see `spans` |
 //! | `crowd NAME THREADS SECONDS COUNT` | the same, counted by a shared count | `passed N refused N` |
+//! | `race NAME COUNT PARTIES KEY=VALUE…` | meets the others at the barrier, then asks, see `race` | the passes |
 //! | `fork drop` | forks a child that drops the kept permits and ends | `dropped` |
 //! | `fork take NAME COUNT` | forks a child that takes and stays | `PID taken N refused N` |
 //! | `exec` | becomes another program in the same process | `idle` |
@@ -31,6 +32,7 @@ use rustix::process::{
 use tidegate_client::{Client, Door, Permit, Resource};
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::os::child::fork;
+use tidegate_tests::race::Race;
 use tidegate_tests::shared_count::SharedCount;
 use tidegate_tests::spans::{BUCKET_NS, Spans};
 
@@ -107,6 +109,14 @@ impl Actor {
                 let resource = self.client.resource(name)?;
                 let end = Instant::now() + Duration::from_secs_f64(seconds.parse()?);
                 crowd(&resource, threads.parse()?, end, &SharedCount::open(count)?)?;
+            }
+            ["race", name, barrier, parties, ref race @ ..] => {
+                let race: Race = race.join(" ").parse()?;
+                let resource = self.client.resource(name)?;
+                SharedCount::open(barrier)?.meet(parties.parse()?)?;
+                let (passes, kept) = race.run(&resource);
+                self.held.extend(kept);
+                say(&passes.to_string())?;
             }
             ["fork", "drop"] => self.fork_and_drop()?,
             ["fork", "take", name, count] => self.fork_and_take(name, count)?,
