@@ -1,12 +1,20 @@
 //! A vector file: rules, events, and what each event gave.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tidegate_abi::argument::{Kind, boolean_hash, float_hash, natural_hash, text_hash};
 
-/// A vector file.
+/// A vector file. A field that is not here is refused: what is not read would not be tested.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Script {
+    schema: u32,
+    #[serde(rename = "name")]
+    _name: String,
+    #[serde(rename = "about")]
+    _about: String,
+    #[serde(rename = "source")]
+    _source: String,
     /// Epoch ms of time 0.
     pub(crate) start_ms: u64,
     pub(crate) rules: Vec<Value>,
@@ -16,14 +24,42 @@ pub(crate) struct Script {
 
 /// An event at a time.
 #[derive(Debug, Deserialize)]
+#[serde(try_from = "Map<String, Value>")]
 pub(crate) struct Event {
     pub(crate) t_ms: i64,
-    #[serde(flatten)]
     pub(crate) what: What,
 }
 
+/// Events that only a token server answers; they are not read.
+const SERVER: &[&str] = &[
+    "token",
+    "param_token",
+    "connect",
+    "disconnect",
+    "server_config",
+    "concurrent_acquire",
+    "concurrent_release",
+];
+
+impl TryFrom<Map<String, Value>> for Event {
+    type Error = String;
+
+    fn try_from(mut fields: Map<String, Value>) -> Result<Self, String> {
+        let t_ms = fields.remove("t_ms").and_then(|time| time.as_i64());
+        let t_ms = t_ms.ok_or_else(|| format!("an event without a whole t_ms: {fields:?}"))?;
+        let op = fields.get("op").and_then(Value::as_str).unwrap_or_default();
+        let what = if SERVER.contains(&op) {
+            What::Server
+        } else {
+            let told = Value::Object(fields.clone());
+            serde_json::from_value(told).map_err(|error| format!("{error} in {fields:?}"))?
+        };
+        Ok(Self { t_ms, what })
+    }
+}
+
 #[derive(Debug, Deserialize)]
-#[serde(tag = "op", rename_all = "snake_case")]
+#[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum What {
     Enter(Enter),
     Exit {
@@ -45,11 +81,12 @@ pub(crate) enum What {
         rules: Vec<Value>,
     },
     /// For a token server.
-    #[serde(other)]
+    #[serde(skip)]
     Server,
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Enter {
     pub(crate) id: u64,
     pub(crate) resource: String,
@@ -89,16 +126,34 @@ const fn one() -> u32 {
 impl Script {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let script: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        if script.events.len() == script.expect.len() {
-            Ok(script)
-        } else {
-            Err("not one expectation for each event".to_owned())
+        if script.schema != 1 {
+            return Err(format!("schema {}; this runner reads 1", script.schema));
         }
+        let (events, expected) = (script.events.len(), script.expect.len());
+        if events != expected {
+            return Err(format!("{events} events and {expected} expectations"));
+        }
+        Ok(script)
+    }
+
+    /// Every list of rules in it.
+    pub(crate) fn rule_lists(&self) -> impl Iterator<Item = &[Value]> {
+        let loaded = self.events.iter().filter_map(|event| {
+            let What::LoadRules { rules } = &event.what else {
+                return None;
+            };
+            Some(rules.as_slice())
+        });
+        std::iter::once(self.rules.as_slice()).chain(loaded)
     }
 
     pub(crate) fn asks_a_server(&self) -> bool {
+        let is_servers = |rule: &Value| {
+            let kind = rule["type"].as_str();
+            kind.is_some_and(|kind| kind.starts_with("cluster_"))
+        };
         let server = |event: &Event| matches!(event.what, What::Server);
-        self.events.iter().any(server)
+        self.events.iter().any(server) || self.rules.iter().any(is_servers)
     }
 
     pub(crate) fn clock_steps_back(&self) -> bool {
@@ -138,4 +193,30 @@ fn value(argument: &Value) -> Option<u64> {
         )),
         Value::Null | Value::Array(_) | Value::Object(_) => None,
     }
+}
+
+#[test]
+fn a_field_that_is_not_read_is_refused() {
+    let with = |event: &str| {
+        let head =
+            "{\"schema\": 1, \"name\": \"\", \"about\": \"\", \"source\": \"\", \"start_ms\": 0";
+        Script::parse(&format!(
+            "{head}, \"rules\": [], \"events\": [{event}], \"expect\": [null]}}"
+        ))
+    };
+    let enter = "\"op\": \"enter\", \"id\": 1, \"resource\": \"r\"";
+    with(&format!("{{\"t_ms\": 0, {enter}}}")).unwrap();
+    for (event, told) in [
+        (format!("{{\"t_ms\": 0, {enter}, \"colour\": 1}}"), "colour"),
+        (format!("{{\"t_ms\": 0.5, {enter}}}"), "whole t_ms"),
+        ("{\"t_ms\": 0, \"op\": \"leave\"}".to_owned(), "leave"),
+        (
+            "{\"t_ms\": 0, \"op\": \"exit\", \"id\": 1, \"error\": true, \"count\": 2}".to_owned(),
+            "count",
+        ),
+    ] {
+        let fault = with(&event).unwrap_err();
+        assert!(fault.contains(told), "{fault}");
+    }
+    Script::parse("{").unwrap_err();
 }

@@ -33,6 +33,15 @@ impl Clock for Scripted {
     }
 }
 
+/// Fields of these rules that nobody reads.
+pub(crate) fn unread(rules: &[Value]) -> Vec<String> {
+    let text = Value::from(rules).to_string();
+    let read = read("vector.json".as_ref(), &Source::new("vector.json", text));
+    let told = read.warnings.into_iter().chain(read.faults);
+    let unknown = told.filter(|fault| fault.hint.starts_with("no such option"));
+    unknown.map(|fault| fault.option).collect()
+}
+
 /// A tenant without an agent process.
 #[derive(Debug)]
 pub(crate) struct World {
