@@ -31,6 +31,25 @@ const LINES_MAX: usize = 450;
 /// Files that are longer still. Split them and take them out; put none in.
 const TOO_LONG: &[&str] = &[];
 
+/// Files that may read the wall clock, each for a text that a person reads. No decision, window or
+/// deadline looks at it, so a step of it changes nothing.
+const WALL_CLOCK_FILES: &[&str] = &["agent/src/recording/recorder.rs"];
+
+/// Names of the wall clock in the standard library, in rustix and in libc.
+const WALL_CLOCK: &[&str] = &[
+    "SystemTime",
+    "UNIX_EPOCH",
+    "Realtime",
+    "RealtimeCoarse",
+    "RealtimeAlarm",
+    "Tai",
+    "CLOCK_REALTIME",
+    "CLOCK_REALTIME_COARSE",
+    "CLOCK_TAI",
+    "gettimeofday",
+    "chrono",
+];
+
 const EVERYTHING: &[&str] = &["agent", "shared", "tests"];
 
 fn file(path: &str) -> SourceFile {
@@ -97,6 +116,21 @@ fn decisions_know_no_atomics_and_no_clock() {
                 file.path
             );
         }
+    }
+}
+
+#[test]
+fn a_step_of_the_wall_clock_changes_nothing() {
+    for file in source::rust_files(&["agent/src", "shared"]) {
+        let is_named = |word: &&&str| file.text.contains(**word) && file.code().names(word);
+        let named = WALL_CLOCK.iter().find(is_named);
+        assert_eq!(
+            named.is_some(),
+            WALL_CLOCK_FILES.contains(&file.path.as_str()),
+            "{} names the wall clock ({named:?}): take monotonic time; if it is for a text that a person \
+             reads, put the file into WALL_CLOCK_FILES, and take it out when it no longer does",
+            file.path
+        );
     }
 }
 
