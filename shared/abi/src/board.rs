@@ -192,6 +192,30 @@ pub mod record {
     }
 }
 
+/// Word numbers of a rule record that has [`Needs::SHORT`].
+///
+/// The resource's rules in the table are at most one plain QPS limit and then one breaker, both in force,
+/// and the numbers that a decision takes of them are here too. The words not named here are as in
+/// [`record`].
+pub mod short {
+    crate::list::listed! {
+        FIELDS: usize;
+        /// The QPS rule's line of state, low half.
+        QPS_STATE = 2;
+        /// Number of the QPS rule, low half; of the breaker, high half.
+        RULES = 3;
+        /// `[zero 1 | shift 7 | trip 2 | least requests 22 | line of state 32]` of the breaker; trip as in
+        /// [`crate::rule::trip`]. Epoch of its tally = (ns × `INTERVAL`) >> (64 + shift).
+        BREAKER = 4;
+        /// A call that took longer is slow, ns; all ones where calls are judged by errors.
+        MAX_RT_NS = 5;
+        /// `ceil(2^(64 + shift) ÷ interval in ns)`.
+        INTERVAL = 6;
+        /// Ratio or count over which it opens, a double.
+        THRESHOLD = 7;
+    }
+}
+
 /// What a node's decision needs; a plain rule does not pay for kinds it does not use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Needs(pub u32);
@@ -217,6 +241,8 @@ impl Needs {
         SYSTEM = 1 << 7;
         /// Sentinel's behaviour, known defects included.
         QUIRKS = 1 << 8;
+        /// The rules in the table are short enough for the record, see [`super::short`].
+        SHORT = 1 << 9;
     }
 
     /// Whether any of these bits is set.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tidegate_abi::decision::Outcome;
 use tidegate_abi::message::TOKEN;
-use tidegate_segment::gate::Pass;
+use tidegate_segment::gate::{Pass, Ticket};
 
 use crate::session::Session;
 
@@ -23,6 +23,11 @@ pub struct Permit {
 enum Held {
     /// Nothing is to be given back.
     Nothing,
+    /// On the pages, by the express way.
+    Express {
+        session: &'static Session,
+        ticket: Ticket,
+    },
     /// On the pages.
     Seated {
         session: &'static Session,
@@ -41,6 +46,13 @@ impl Permit {
     pub(crate) const fn open() -> Self {
         Self {
             held: Held::Nothing,
+        }
+    }
+
+    #[inline]
+    pub(crate) const fn ticket(session: &'static Session, ticket: Ticket) -> Self {
+        Self {
+            held: Held::Express { session, ticket },
         }
     }
 
@@ -72,7 +84,7 @@ impl Permit {
     /// How long the rules held the request back before it was admitted.
     pub fn waited(&self) -> Duration {
         match &self.held {
-            Held::Nothing => Duration::ZERO,
+            Held::Nothing | Held::Express { .. } => Duration::ZERO,
             Held::Seated { pass, .. } => Duration::from_nanos(pass.waited_ns),
             Held::Asked { waited, .. } => *waited,
         }
@@ -98,11 +110,13 @@ impl Permit {
 
     #[inline]
     fn end(&mut self, outcome: Outcome) {
-        match std::mem::replace(&mut self.held, Held::Nothing) {
+        match &self.held {
             Held::Nothing => {}
+            Held::Express { session, ticket } => session.give_back(ticket, outcome),
             Held::Seated { session, pass } => session.exit(pass, outcome),
-            Held::Asked { session, token, .. } => session.exit_asked(token, outcome),
+            Held::Asked { session, token, .. } => session.exit_asked(*token, outcome),
         }
+        self.held = Held::Nothing;
     }
 }
 

@@ -10,7 +10,7 @@ use tidegate_abi::message::{ArgsBuffer, Ask, TOKEN};
 use tidegate_limits::window::COUNT_MAX;
 use tidegate_segment::board::Slot;
 use tidegate_segment::clock::{self, Clock};
-use tidegate_segment::gate::{Gate, Pass, Request, Step, Verdict, Waiting};
+use tidegate_segment::gate::{Gate, Pass, Plain, Request, Step, Ticket, Verdict, Waiting};
 use tidegate_segment::lane;
 use tidegate_segment::os::fork::Token;
 
@@ -86,15 +86,23 @@ pub(crate) struct Seated {
 impl Clock for Seated {
     #[inline]
     fn now_ns(&self) -> u64 {
-        match self.gate.board().calibration() {
-            // The counter knows no namespaces.
-            Some(calibration) => calibration.at(clock::counter()),
-            None => clock::monotonic_ns().wrapping_add(self.offset_ns),
+        // The counter knows no namespaces.
+        match self.gate.board().counter_ns() {
+            Some(now_ns) => now_ns,
+            None => self.time_closely_ns(),
         }
     }
 }
 
 impl Seated {
+    #[inline(never)]
+    fn time_closely_ns(&self) -> u64 {
+        match self.gate.board().calibration() {
+            Some(calibration) => calibration.at(clock::counter()),
+            None => clock::monotonic_ns().wrapping_add(self.offset_ns),
+        }
+    }
+
     /// Sleeps as long as the rules ask for, and gives what they say in the end.
     #[cold]
     fn wait(&self, waiting: &Waiting<'_>) -> Verdict {
@@ -189,11 +197,28 @@ impl Session {
             return self.ask(entry, request, names);
         };
         let slot = entry.slot(self.number)?;
+        let express = Plain::of(slot, &request)
+            .and_then(|plain| seated.gate.express(seated, lane::current(), plain));
+        match express {
+            Some(Ok(ticket)) => Some(Ok(Permit::ticket(self, ticket))),
+            Some(Err(refusal)) => Some(Err(refusal.into())),
+            None => self.enter_at_length(seated, slot, request),
+        }
+    }
+
+    #[inline(never)]
+    fn enter_at_length(
+        &'static self,
+        seated: &Seated,
+        slot: Slot,
+        request: Request<'_>,
+    ) -> Option<Result<Permit, Refused>> {
         let mut request = request;
         if self.life.listeners().any() && seated.gate.is_pressed() {
             request.waiting = self.life.listeners().waiting();
         }
-        let verdict = match seated.gate.enter(seated, lane::current(), slot, request) {
+        let lane = lane::current();
+        let verdict = match seated.gate.enter_at_length(seated, lane, slot, request) {
             Step::Done(verdict) => verdict,
             Step::Wait(waiting) => seated.wait(&waiting),
         };
@@ -231,12 +256,24 @@ impl Session {
 
     /// Gives a permit of this session back. One that was inherited over a fork is the parent's.
     #[inline]
-    pub(crate) fn exit(&self, pass: Pass, outcome: Outcome) {
+    pub(crate) fn give_back(&self, ticket: &Ticket, outcome: Outcome) {
         if self.forked() {
             return;
         }
         if let Way::Seated(seated) = &self.way {
-            seated.gate.exit(seated, lane::current(), pass, outcome);
+            let lane = lane::current();
+            seated.gate.give_back(seated, lane, ticket, outcome);
+        }
+    }
+
+    /// The same for one that came the long way.
+    #[inline(never)]
+    pub(crate) fn exit(&self, pass: &Pass, outcome: Outcome) {
+        if self.forked() {
+            return;
+        }
+        if let Way::Seated(seated) = &self.way {
+            seated.gate.exit(seated, lane::current(), *pass, outcome);
         }
     }
 

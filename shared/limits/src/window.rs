@@ -151,6 +151,22 @@ impl Window {
         (self.epoch as u64) << 48 | (self.previous as u64) << 24 | self.current as u64
     }
 
+    /// The word with `n` passes more where that takes no thought: it is of the epoch, and the passes fit
+    /// below the limit and the field. `None` says nothing but to look closely, with [`Window::at`].
+    #[inline]
+    pub const fn add_at_once(word: u64, epoch: u16, n: u32, limit: u32) -> Option<u64> {
+        let (previous, current) = (word >> 24 & COUNT_MAX as u64, word & COUNT_MAX as u64);
+        let (n, limit) = (n as u64, limit as u64);
+        // Three numbers of at most 32 bits.
+        let with_these = current.wrapping_add(n);
+        let fits = previous.wrapping_add(with_these) <= limit && with_these <= COUNT_MAX as u64;
+        if word >> 48 == epoch as u64 && fits {
+            Some(word.wrapping_add(n))
+        } else {
+            None
+        }
+    }
+
     /// Epoch of the current bucket; remember it for [`Window::take_back`].
     #[inline]
     pub const fn epoch(self) -> u16 {

@@ -43,8 +43,7 @@ impl Calibration {
         let counts = u128::from(counter.saturating_sub(self.tsc));
         let ns = counts.wrapping_mul(u128::from(self.mult)) >> 32;
         // 584 years of ns fit; what does not is a counter that makes no sense.
-        let low = low_half(ns);
-        self.ns.saturating_add(low)
+        self.ns.wrapping_add(low_half(ns))
     }
 
     /// The calibration that two readings of both clocks give.

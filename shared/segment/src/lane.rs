@@ -20,6 +20,12 @@ impl Lane {
         Self(index)
     }
 
+    /// Number of the lane.
+    #[inline(always)]
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+
     /// Number of the lane; a page with fewer lanes takes the shared one instead.
     #[inline(always)]
     pub const fn within(self, lanes: u32) -> u32 {
@@ -49,10 +55,17 @@ mod held {
             let bit = 1_u64.checked_shl(self.0.get()).unwrap_or(0) & !1;
             // Release: pairs with the Acquire in `take`; the next holder goes on from this thread's stores.
             TAKEN.change(Ordering::Release, |taken| taken & !bit);
+            // Decisions while other thread-locals are torn down.
+            MINE.set(SHARED);
         }
     }
 
+    const SHARED: u32 = 0;
+    const UNASKED: u32 = u32::MAX;
+
     thread_local! {
+        /// Read at every decision: a plain number, without the state of a value that is to be dropped.
+        static MINE: Cell<u32> = const { Cell::new(UNASKED) };
         static HELD: Holder = Holder(Cell::new(take()));
     }
 
@@ -68,8 +81,17 @@ mod held {
     /// The lane of the calling thread.
     #[inline(always)]
     pub fn current() -> Lane {
-        // While thread-locals are being torn down, the shared lane serves.
-        HELD.try_with(|held| Lane(held.0.get()))
-            .unwrap_or(Lane::SHARED)
+        match MINE.get() {
+            UNASKED => first(),
+            lane => Lane(lane),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn first() -> Lane {
+        let lane = HELD.try_with(|held| held.0.get()).unwrap_or(SHARED);
+        MINE.set(lane);
+        Lane(lane)
     }
 }

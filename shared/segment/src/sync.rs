@@ -122,6 +122,23 @@ impl Word {
     }
 }
 
+impl Word {
+    /// Replaces the value by a function of it and gives the new one; `None`, with nothing changed, if
+    /// the function gives nothing or other writers won every try. Relaxed, as for [`Word::step`].
+    #[inline(always)]
+    pub fn advance(&self, next: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+        let mut seen = self.load(Ordering::Relaxed);
+        for _try in 0..STEPS {
+            let wanted = next(seen)?;
+            match self.exchange_weak(seen, wanted, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_before) => return Some(wanted),
+                Err(found) => seen = found,
+            }
+        }
+        None
+    }
+}
+
 /// Reads word `field` of a record, relaxed; 0 if there is no such word.
 #[inline(always)]
 pub(crate) fn peek(record: &[Word], field: usize) -> u64 {

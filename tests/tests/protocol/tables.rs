@@ -167,6 +167,11 @@ fn words() -> Vec<(&'static str, String)> {
             board::directory::WORDS,
         ),
         ("board record", board::record::FIELDS, board::record::WORDS),
+        (
+            "short board record",
+            board::short::FIELDS,
+            board::record::WORDS,
+        ),
         ("board system", board::system::FIELDS, LINE),
         ("rule", rule::FIELDS, rule::WORDS),
         ("rule of flow", rule::flow::FIELDS, rule::WORDS),

@@ -138,6 +138,31 @@ impl Held {
     }
 }
 
+/// The generation in which a closed breaker admits, read off its state word; `None` if it is not
+/// closed. For callers that look closely only where there is something to see.
+#[inline]
+pub const fn closed(word: u64) -> Option<u16> {
+    if word >> 62 == 0 {
+        Some((word >> 48) as u16)
+    } else {
+        None
+    }
+}
+
+/// Whether a closed breaker without quirks stays closed with this tally; mostly that takes one compare.
+#[inline]
+pub fn stays_closed(trip: Trip, min_requests: u32, tally: Tally) -> bool {
+    tally.bad() == 0 || tally.all() < min_requests || trip.over(tally, Quirks::None).is_none()
+}
+
+/// How long an open breaker refuses yet, ns; `None` if it is closed, half-open or due for a probe.
+#[inline]
+pub fn open_for_ns(word: u64, now_ns: u64) -> Option<u64> {
+    let held = Held::unpack(word);
+    let left_ns = held.until_ns(now_ns);
+    (held.state == State::Open && left_ns > 0).then_some(left_ns)
+}
+
 /// ms, rounded up so that nothing comes early.
 fn ms(ns: u64) -> u64 {
     ns.div_ceil(NS_PER_MS).min(TIME_MAX_MS)

@@ -6,7 +6,9 @@ mod record;
 mod rule;
 mod rule_writer;
 mod seat_writer;
+mod short;
 mod tick_writer;
+mod time;
 mod view;
 
 pub use read::{AgentLife, Board, HeaderFault, ScopeInfo, SeatInfo};
@@ -17,8 +19,9 @@ pub use rule::{
 };
 pub use rule_writer::{RuleFault, RuleSet, RuleWriter};
 pub use seat_writer::{Process, SeatWriter};
+pub use short::ShortBreaker;
 pub use tick_writer::{ClockSource, ScopeReport, TickWriter};
-pub use view::{SystemRules, View};
+pub use view::{Names, SystemRules, View};
 
 use tidegate_abi::board::{ScopeWord, header, scope};
 use tidegate_abi::decision::LossMode;

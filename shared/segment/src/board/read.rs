@@ -1,16 +1,13 @@
 //! Reading a board: what a decision, a service and the agent itself see.
 
-use tidegate_abi::board::{
-    ScopeWord, SeatWord, clock as clock_field, directory, header, name_hash, record, scope, seat,
-};
+use tidegate_abi::board::{ScopeWord, SeatWord, directory, header, name_hash, record, scope, seat};
 use tidegate_abi::decision::{Cause, LossMode};
 use tidegate_abi::geometry::{BoardMap, Geometry, LINE, SizeFault};
 use tidegate_abi::rule;
 
-use super::{ClockSource, Head, Record, Slot, split, stated_geometry};
-use crate::clock::{self, Calibration};
+use super::{Record, Slot, split, stated_geometry};
 use crate::page::Page;
-use crate::sync::{Ordering, Word, fence, peek};
+use crate::sync::{Ordering, Word, peek};
 
 /// How often a reader tries again when the agent publishes under it. The agent leaves far more than
 /// a read's time between two publishes, so the second try finds it done; the rest is margin.
@@ -97,15 +94,16 @@ pub(super) type RuleCopy = (
     &'static [Word],
 );
 
-fn rule_copy(page: Page, map: &BoardMap, copy: usize) -> RuleCopy {
-    let [records, rules, pool] =
-        [map.records, map.rules, map.pool].map(|[even, odd]| if copy == 0 { even } else { odd });
+/// Rule table and pool of one copy.
+type Table = (&'static [[Word; rule::WORDS]], &'static [Word]);
+
+fn table(page: Page, map: &BoardMap, copy: usize) -> Table {
+    let [rules, pool] = [map.rules, map.pool].map(|[even, odd]| if copy == 0 { even } else { odd });
     let pool_words = pool.start()
         ..pool
             .start()
             .saturating_add(pool.stride().saturating_mul(pool.count()));
     (
-        page.records(records),
         page.records(rules),
         page.words().get(pool_words).unwrap_or(&[]),
     )
@@ -120,7 +118,9 @@ pub struct Board {
     seats: &'static [[Word; seat::WORDS]],
     directory: &'static [[Word; directory::WORDS]],
     names: &'static [Word],
-    copies: [RuleCopy; 2],
+    /// The records of both copies, apart: the express way reads nothing else of a set.
+    records: [&'static [[Word; record::WORDS]]; 2],
+    tables: [Table; 2],
 }
 
 impl core::fmt::Debug for Board {
@@ -158,7 +158,8 @@ impl Board {
             seats: page.records(map.seats),
             directory: page.records(map.directory),
             names: page.words().get(names)?,
-            copies: [0, 1].map(|copy| rule_copy(page, &map, copy)),
+            records: map.records.map(|region| page.records(region)),
+            tables: [0, 1].map(|copy| table(page, &map, copy)),
         })
     }
 
@@ -181,10 +182,11 @@ impl Board {
         peek(self.header, header::TICK)
     }
 
-    /// Whether the agent's heartbeat is fresh at `now_ns`.
+    /// Whether the agent's heartbeat is fresh at `now_ns`; says no, where [`Board::agent_life`] looks
+    /// closer, of a heartbeat that is newer than `now_ns`.
     #[inline(always)]
     pub fn agent_is_present(&self, now_ns: u64) -> bool {
-        let silence_ns = now_ns.saturating_sub(peek(self.header, header::HEARTBEAT_NS));
+        let silence_ns = now_ns.wrapping_sub(peek(self.header, header::HEARTBEAT_NS));
         silence_ns <= peek(self.header, header::TIME_TO_LIVE_NS)
     }
 
@@ -207,67 +209,11 @@ impl Board {
         AgentLife::Lost(mode.unwrap_or(LossMode::Open))
     }
 
-    /// Time now, ns of `CLOCK_MONOTONIC`, by the clock that the board names.
-    #[inline(always)]
-    pub fn time_ns(&self) -> u64 {
-        match self.calibration() {
-            Some(calibration) => calibration.at(clock::counter()),
-            None => clock::monotonic_ns(),
-        }
-    }
-
-    /// The calibration in force; `None` = use the kernel's clock.
-    #[inline(always)]
-    pub fn calibration(&self) -> Option<Calibration> {
-        match self.clock_if_still().or_else(|| self.clock_again()) {
-            Some(ClockSource::Counter(calibration)) => Some(calibration),
-            Some(ClockSource::Monotonic) | None => None,
-        }
-    }
-
-    /// The clock source, where the agent published under the first try. Apart, so that the first try
-    /// is short enough to become a part of every decision.
-    #[cold]
-    #[inline(never)]
-    fn clock_again(&self) -> Option<ClockSource> {
-        (0..TRIES).find_map(|_try| self.clock_if_still())
-    }
-
-    /// One try: the clock source, unless the agent published meanwhile.
-    #[inline]
-    fn clock_if_still(&self) -> Option<ClockSource> {
-        // Acquire: pairs with the Release in `TickWriter::publish_clock`.
-        let generation = self.header[header::CLOCK_GENERATION].load(Ordering::Acquire);
-        let [even, odd] = header::CLOCK_SETS;
-        let set = if generation & 1 == 0 { even } else { odd };
-        // Relaxed: ordered by the generation around them.
-        let word = |field: usize| peek(self.header, set.saturating_add(field));
-        let calibration = Calibration {
-            tsc: word(clock_field::TSC),
-            ns: word(clock_field::NS),
-            mult: word(clock_field::MULT),
-        };
-        let source = match word(clock_field::USE_TSC) {
-            1 => ClockSource::Counter(calibration),
-            _ => ClockSource::Monotonic,
-        };
-        // Acquire fence: pairs with the Release fence in `TickWriter::publish_clock`; whoever read
-        // a word of a newer set sees the newer generation here.
-        fence(Ordering::Acquire);
-        (peek(self.header, header::CLOCK_GENERATION) == generation).then_some(source)
-    }
-
     /// The record of a slot in the set in force; `None` if the slot does not exist or the agent
     /// published under every try.
     #[inline(always)]
     pub fn record(&self, slot: u32) -> Option<Record> {
         self.view_of(slot).map(|(_view, record)| record)
-    }
-
-    /// What the express way of a decision needs of a slot's record.
-    #[inline(always)]
-    pub fn head(&self, slot: u32) -> Option<Head> {
-        self.view().head(slot)
     }
 
     /// Generation of the rule set in force.
@@ -319,6 +265,20 @@ impl Board {
             since_ns: word(scope::SINCE_NS),
             inflight: word(scope::INFLIGHT),
         })
+    }
+
+    /// The line of a seat, for those who look at it often; of no seat, a line that nobody sits in.
+    pub(crate) fn seat_line(&self, index: u32) -> &'static [Word; seat::WORDS] {
+        let line = usize::try_from(index)
+            .ok()
+            .and_then(|index| self.seats.get(index));
+        line.unwrap_or_else(|| Box::leak(Box::new([0; seat::WORDS].map(Word::new))))
+    }
+
+    /// The decision word of the host, for those who look at it often.
+    pub(crate) fn host_decision(&self) -> &'static Word {
+        let word = self.scopes.first().map(|line| &line[scope::DECISION]);
+        word.unwrap_or_else(|| Box::leak(Box::new(Word::new(ScopeWord::OPEN.pack()))))
     }
 
     /// The identity word of a seat, see [`SeatWord`]; 0 if there is no such seat.
@@ -435,8 +395,20 @@ impl Board {
     /// The copy that a generation names.
     #[inline(always)]
     pub(super) const fn copy(&self, generation: u64) -> RuleCopy {
-        let [even, odd] = self.copies;
-        if generation & 1 == 0 { even } else { odd }
+        let ([even, odd], [even_table, odd_table]) = (self.records, self.tables);
+        let (records, (rules, pool)) = if generation & 1 == 0 {
+            (even, even_table)
+        } else {
+            (odd, odd_table)
+        };
+        (records, rules, pool)
+    }
+
+    /// The records of the copy that a generation names.
+    #[inline(always)]
+    pub(super) fn records(&self, generation: u64) -> Option<&'static [[Word; record::WORDS]]> {
+        let odd = usize::from(generation & 1 != 0);
+        self.records.get(odd).copied()
     }
 
     /// Load average and CPU share that the system rules look at; `None` = not measured.

@@ -1,8 +1,9 @@
 //! A rule record: what the decision on one resource needs, in one cache line.
 
-use tidegate_abi::board::{Needs, record as field};
+use tidegate_abi::board::{Needs, record as field, short};
 
-use super::{halves, split};
+use super::short::Short;
+use super::{Rule, halves, split};
 use crate::sync::{Ordering, Word};
 
 /// Where a resource is: its slot and the generation of the slot.
@@ -65,17 +66,27 @@ pub struct Head {
     pub generation: u16,
     /// Most passes in a window.
     pub qps_limit: u32,
+    /// The breaker's line of state, in a short record.
+    pub breaker_state: u32,
 }
 
 impl Head {
+    /// Reads what is in force alone; as for the whole.
+    #[inline(always)]
+    pub(super) fn needs(line: &[Word; field::WORDS]) -> Needs {
+        Needs(split(line[field::HEAD].load(Ordering::Relaxed)).0)
+    }
+
     /// Reads the words of a record that it takes; as for the whole.
     #[inline(always)]
-    pub(super) fn load([head, qps, ..]: &[Word; field::WORDS]) -> Self {
+    pub(super) fn load(line: &[Word; field::WORDS]) -> Self {
+        let [head, qps, ..] = line;
         let (needs, generation) = split(head.load(Ordering::Relaxed));
         Self {
             needs: Needs(needs),
             generation: (generation & 0xffff) as u16,
             qps_limit: split(qps.load(Ordering::Relaxed)).0,
+            breaker_state: split(line[short::BREAKER].load(Ordering::Relaxed)).0,
         }
     }
 }
@@ -123,8 +134,17 @@ impl Record {
         record
     }
 
+    /// The words of a record whose rules in the table are these.
+    pub(super) fn words_with(&self, rules: &[Rule]) -> [u64; field::WORDS] {
+        let plain = self.words();
+        match Short::of(self, rules) {
+            Some(short) => short.words(plain),
+            None => plain,
+        }
+    }
+
     /// The words of a record.
-    pub(super) fn words(&self) -> [u64; field::WORDS] {
+    fn words(&self) -> [u64; field::WORDS] {
         [
             halves(self.needs.0, u32::from(self.generation)),
             halves(self.qps_limit, self.rules_first),

@@ -157,7 +157,7 @@ impl RuleWriter {
             ..*record
         };
         if let Some(line) = records.get(place) {
-            store(line, &record.words());
+            store(line, &record.words_with(rules));
         }
     }
 
@@ -216,15 +216,11 @@ impl RuleWriter {
         fence(Ordering::Release);
         for (index, line) in (0..self.board.resources_used()).zip(records) {
             let generation = self.slot_generation(index);
-            let record = record(Slot { index, generation });
-            store(
-                line,
-                &Record {
-                    generation,
-                    ..record
-                }
-                .words(),
-            );
+            let record = Record {
+                generation,
+                ..record(Slot { index, generation })
+            };
+            store(line, &record.words_with(rules_of(&record, set.rules)));
         }
         for (line, rule) in table.iter().zip(set.rules) {
             store(line, &rule.words());
@@ -261,6 +257,14 @@ impl RuleWriter {
     const fn header(&self) -> &'static [Word; header::LINES * LINE] {
         self.board.header()
     }
+}
+
+/// The rules of a record, as far as they are in the table.
+fn rules_of<'r>(record: &Record, table: &'r [Rule]) -> &'r [Rule] {
+    let first = usize::try_from(record.rules_first).unwrap_or(usize::MAX);
+    let rules = usize::try_from(record.rules).unwrap_or(0);
+    let run = table.get(first..first.saturating_add(rules));
+    run.unwrap_or(&[])
 }
 
 fn store(words: &[Word], values: &[u64]) {

@@ -1,12 +1,12 @@
 //! One rule set, seen whole.
 
-use tidegate_abi::board::{header, record, system};
+use tidegate_abi::board::{Needs, header, record, short, system};
 use tidegate_abi::rule;
 use tidegate_limits::quirks::Quirks;
 use tidegate_limits::system::Marks;
 
 use super::read::TRIES;
-use super::{Board, Head, Record, Rule, Span};
+use super::{Board, Head, Record, Rule, ShortBreaker, Span};
 use crate::sync::{Ordering, Word, fence, peek};
 
 /// The rule set that was in force when the view was taken.
@@ -20,6 +20,23 @@ pub struct View {
     records: &'static [[Word; record::WORDS]],
     rules: &'static [[Word; rule::WORDS]],
     pool: &'static [Word],
+}
+
+/// The rules of a record, by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Names {
+    /// What is in force.
+    pub needs: Needs,
+    /// Most passes in a window.
+    pub qps_limit: u32,
+    /// Number of the QPS rule.
+    pub qps_rule: u32,
+    /// Number of the concurrency rule; in a short record, of the breaker.
+    pub other_rule: u32,
+    /// The QPS rule's line of state, in a short record.
+    pub qps_state: u32,
+    /// The breaker's line of state, in a short record.
+    pub breaker_state: u32,
 }
 
 /// The system rules of a set, merged.
@@ -73,19 +90,20 @@ impl View {
         self.is_whole().then_some(record)
     }
 
-    /// What the express way of a decision needs of a slot's record; `None` as for the whole.
-    #[inline(always)]
-    pub fn head(&self, slot: u32) -> Option<Head> {
-        let head = Head::load(self.records.get(usize::try_from(slot).ok()?)?);
-        self.is_whole().then_some(head)
-    }
-
-    /// Number of the rule that the QPS limit of a slot's record comes from.
-    #[inline(always)]
-    pub fn qps_rule(&self, slot: u32) -> Option<u32> {
+    /// What a refusal by a slot's record says of the rules; `None` as for the whole.
+    pub fn names(&self, slot: u32) -> Option<Names> {
         let record = self.records.get(usize::try_from(slot).ok()?)?;
-        let (rule, _concurrency) = super::split(peek(record, record::RULES));
-        self.is_whole().then_some(rule)
+        let (qps_rule, other_rule) = super::split(peek(record, record::RULES));
+        let head = Head::load(record);
+        let names = Names {
+            needs: head.needs,
+            qps_limit: head.qps_limit,
+            qps_rule,
+            other_rule,
+            qps_state: super::split(peek(record, short::QPS_STATE)).0,
+            breaker_state: head.breaker_state,
+        };
+        self.is_whole().then_some(names)
     }
 
     /// A rule of the table.
@@ -149,10 +167,48 @@ impl View {
     /// Whether no writer has begun on this copy.
     #[inline(always)]
     pub fn is_whole(&self) -> bool {
-        // Acquire fence: pairs with the Release fence with which a writer begins on a copy, so that
-        // whoever read a word of a newer set sees here that it was begun.
-        fence(Ordering::Acquire);
-        peek(self.header, header::RULES_WRITING).wrapping_sub(self.generation) <= 1
+        is_whole(self.header, self.generation)
+    }
+}
+
+/// Whether no writer has begun on the copy of a generation.
+#[inline(always)]
+fn is_whole(header: &[Word], generation: u64) -> bool {
+    // Acquire fence: pairs with the Release fence with which a writer begins on a copy, so that
+    // whoever read a word of a newer set sees here that it was begun.
+    fence(Ordering::Acquire);
+    peek(header, header::RULES_WRITING).wrapping_sub(generation) <= 1
+}
+
+impl Board {
+    /// What `load` reads of the record of a slot in the set in force; `None` if there is no such slot or
+    /// the set did not stay whole.
+    #[inline(always)]
+    fn read_record<T>(
+        &self,
+        slot: u32,
+        load: impl FnOnce(&[Word; record::WORDS]) -> T,
+    ) -> Option<T> {
+        // Acquire: pairs with the Release in `RuleWriter::publish`; the copy it names is whole.
+        let generation = self.rules_generation();
+        let records = self.records(generation)?;
+        let read = load(records.get(usize::try_from(slot).ok()?)?);
+        is_whole(self.header(), generation).then_some(read)
+    }
+
+    /// What the express way of a decision needs.
+    #[inline(always)]
+    pub fn head(&self, slot: u32) -> Option<Head> {
+        self.read_record(slot, Head::load)
+    }
+
+    /// What the end of a request takes of the breaker in a short record; `None` also if the record is
+    /// not short (any more).
+    #[inline(always)]
+    pub fn short_breaker(&self, slot: u32) -> Option<ShortBreaker> {
+        let (needs, breaker) =
+            self.read_record(slot, |line| (Head::needs(line), ShortBreaker::load(line)))?;
+        needs.any(Needs::SHORT).then_some(breaker)
     }
 }
 

@@ -75,8 +75,9 @@ impl Gate {
         outcome: Outcome,
         now_ns: u64,
     ) {
+        let held = pass.held();
         self.each_breaker(view, pass.slot, |rule, breaker, interval_ns, state| {
-            let passed = passed_of(&pass.held, rule.state);
+            let passed = passed_of(&held, rule.state);
             let at = |ns: u64| {
                 if rule.quirks.wanted() {
                     whole_ms(ns)
@@ -100,6 +101,25 @@ impl Gate {
                 generation: passed.map(|passed| passed.generation),
             };
             complete(state, breaker, interval_ns, call, now_ns);
+        });
+    }
+
+    /// Tells the breaker of a short record, which may change its state, of a completion that is in its
+    /// tally.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn judge_short(
+        &self,
+        slot: Slot,
+        line: u32,
+        ended: (Completion, Tally),
+        now_ns: u64,
+    ) {
+        let view = self.board.view();
+        self.each_breaker(&view, slot, |rule, breaker, interval_ns, state| {
+            if rule.state == line {
+                judge(state, breaker, interval_ns, ended, now_ns);
+            }
         });
     }
 
@@ -155,7 +175,19 @@ fn complete(
         let tally = Tally::at(word, now_ns, interval_ns).add(call.is_bad);
         (tally, tally.word())
     });
-    let Some(tally) = tally else { return };
+    if let Some(tally) = tally {
+        judge(state, breaker, interval_ns, (call, tally), now_ns);
+    }
+}
+
+/// Lets a completion that is in the tally decide.
+fn judge(
+    state: State,
+    breaker: &Breaker,
+    interval_ns: NonZeroU64,
+    (call, tally): (Completion, Tally),
+    now_ns: u64,
+) {
     let seen = state.word().load(Ordering::Relaxed);
     if matches!(
         breaker.complete(seen, tally, call, now_ns).0,
@@ -175,7 +207,7 @@ fn complete(
 impl Refusal {
     /// A breaker refused.
     #[cold]
-    fn breaker(rule: u32, retry_after_ns: u64) -> Self {
+    pub(super) fn breaker(rule: u32, retry_after_ns: u64) -> Self {
         let wait_ns = if retry_after_ns == u64::MAX {
             PROBE_WAIT_NS
         } else {

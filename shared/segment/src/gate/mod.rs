@@ -26,18 +26,21 @@ mod scope;
 mod system;
 mod walk;
 
+pub use express::{Plain, Ticket};
 pub use refusal::Refusal;
 pub use request::{Arg, BREAKERS, Name, Pass, Request, VALUES};
 pub use walk::Waiting;
 
-use tidegate_abi::board::{Needs, SeatWord};
+use tidegate_abi::board::{Needs, SeatWord, seat};
 use tidegate_abi::decision::{Direction, Outcome, RefusalKind};
 
+use self::request::Kept;
 use self::walk::Walk;
-use crate::board::{Board, Record, Slot};
+use crate::board::{Board, Record, Slot, split};
 use crate::clock::Clock;
 use crate::lane::Lane;
 use crate::ledger::{Cell, Ledger, SeatRows, Totals};
+use crate::sync::{Ordering, Word};
 
 /// Decides for one seat on one pair of pages.
 #[derive(Debug, Clone, Copy)]
@@ -49,6 +52,9 @@ pub struct Gate {
     /// The seat's word while it is this gate's.
     identity: u64,
     rows: SeatRows,
+    /// The seat's line, and the host's decision word, which every decision looks at.
+    chair: &'static [Word; seat::WORDS],
+    host: &'static Word,
 }
 
 /// The answer.
@@ -117,6 +123,8 @@ impl Gate {
             generation,
             identity: identity.pack(),
             rows: ledger.seat_rows(seat, generation),
+            chair: board.seat_line(seat),
+            host: board.host_decision(),
         }
     }
 
@@ -138,7 +146,14 @@ impl Gate {
     /// Whether the seat is still this gate's.
     #[inline(always)]
     pub fn seated(&self) -> bool {
-        self.board.seat_word(self.seat) == self.identity
+        // Acquire: pairs with the Release in `SeatWriter::seat`; a new holder finds a clean row.
+        self.chair[seat::IDENTITY].load(Ordering::Acquire) == self.identity
+    }
+
+    /// The scope of the process besides the host; the host where it has none.
+    #[inline(always)]
+    fn own_scope(&self) -> u32 {
+        split(self.chair[seat::SCOPE].load(Ordering::Relaxed)).0
     }
 
     /// Decides on one request for a resource and, where it is admitted, counts it in flight.
@@ -150,21 +165,29 @@ impl Gate {
         slot: Slot,
         request: Request<'a>,
     ) -> Step<'a> {
-        match self.express(clock, lane, slot, &request) {
-            Some(verdict) => Step::Done(verdict),
+        let plain = Plain::of(slot, &request);
+        match plain.and_then(|plain| self.express(clock, lane, plain)) {
+            Some(Ok(ticket)) => Step::Done(Verdict::Admitted(ticket.into())),
+            Some(Err(refusal)) => Step::Done(Verdict::Refused(refusal)),
             None => self.enter_at_length(clock, lane, slot, request),
         }
     }
 
-    /// Decides the long way.
+    /// Decides the long way, after [`Gate::express`] gave no answer.
     #[inline(never)]
-    fn enter_at_length<'a, C: Clock>(
+    pub fn enter_at_length<'a, C: Clock>(
         &self,
         clock: &C,
         lane: Lane,
         slot: Slot,
         request: Request<'a>,
     ) -> Step<'a> {
+        let plain = Plain::of(slot, &request);
+        match plain.and_then(|plain| self.express_shared(clock, lane, plain)) {
+            Some(Ok(ticket)) => return Step::Done(Verdict::Admitted(ticket.into())),
+            Some(Err(refusal)) => return Step::Done(Verdict::Refused(refusal)),
+            None => {}
+        }
         let now_ns = clock.now_ns();
         if !self.seated() {
             return Step::Done(Verdict::Stale);
@@ -258,7 +281,38 @@ impl Gate {
     /// permits went with it.
     #[inline(always)]
     pub fn exit<C: Clock>(&self, clock: &C, lane: Lane, pass: Pass, outcome: Outcome) {
-        let now_ns = clock.now_ns();
+        match pass.ticket() {
+            Some(ticket) => self.give_back(clock, lane, &ticket, outcome),
+            None => self.exit_at_length(lane, &pass, outcome, clock.now_ns()),
+        }
+    }
+
+    /// [`Gate::exit`] for a request that came the express way.
+    #[inline(always)]
+    pub fn give_back<C: Clock>(&self, clock: &C, lane: Lane, ticket: &Ticket, outcome: Outcome) {
+        let (now_ns, row) = (clock.now_ns(), self.rows.own_row(lane));
+        if let Some(row) = row
+            && self.exit_express(&row, ticket, outcome, now_ns).is_some()
+        {
+            return;
+        }
+        self.give_back_at_length(lane, *ticket, outcome, now_ns);
+    }
+
+    #[inline(never)]
+    fn give_back_at_length(&self, lane: Lane, ticket: Ticket, outcome: Outcome, now_ns: u64) {
+        if self.rows.own_row(lane).is_none() {
+            let row = self.rows.shared_row();
+            let ended = row.and_then(|row| self.exit_express(&row, &ticket, outcome, now_ns));
+            if ended.is_some() {
+                return;
+            }
+        }
+        self.exit_at_length(lane, &ticket.into(), outcome, now_ns);
+    }
+
+    #[inline(never)]
+    fn exit_at_length(&self, lane: Lane, pass: &Pass, outcome: Outcome, now_ns: u64) {
         if !self.seated() {
             return;
         }
@@ -271,8 +325,8 @@ impl Gate {
         if matches!(pass.direction, Direction::In) {
             books.totals.ended(outcome, rt_ns);
         }
-        if pass.walked {
-            self.exit_walked(lane, &pass, outcome, now_ns);
+        if !matches!(pass.kept, Kept::Nothing) {
+            self.exit_walked(lane, pass, outcome, now_ns);
         }
     }
 

@@ -72,9 +72,19 @@ pub struct Pass {
     pub direction: Direction,
     /// How many requests it stands for.
     pub count: u32,
-    /// Whether rules of the table were asked; they are told of the end.
-    pub(super) walked: bool,
-    pub(super) held: Held,
+    /// What else it holds; rules of the table were asked where there is anything.
+    pub(super) kept: Kept,
+}
+
+/// What a request holds besides its place in flight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// Nothing.
+    Nothing,
+    /// One breaker that was closed.
+    Breaker(Passed),
+    /// What a walk through the rules took.
+    Walked(Held),
 }
 
 impl Pass {
@@ -87,8 +97,19 @@ impl Pass {
             waited_ns: 0,
             direction,
             count: 1,
-            walked: false,
-            held: Held::NOTHING,
+            kept: Kept::Nothing,
+        }
+    }
+
+    /// All that it holds besides its place.
+    pub(super) const fn held(&self) -> Held {
+        match self.kept {
+            Kept::Nothing => Held::NOTHING,
+            Kept::Breaker(passed) => Held {
+                breakers: [Some(passed), None, None, None],
+                ..Held::NOTHING
+            },
+            Kept::Walked(held) => held,
         }
     }
 }

@@ -7,9 +7,10 @@ use tidegate_limits::law::FAR_OVER;
 use super::{Ask, Gate, Refusal};
 use crate::board::AgentLife;
 use crate::ledger::Totals;
+use crate::sync::Ordering;
 
 /// The host's place among the scopes.
-const HOST: u32 = 0;
+pub(super) const HOST: u32 = 0;
 
 /// While a scope is far from its entry limit, a lane counts what is in flight at one in this many
 /// admissions; from half the limit on it counts at each, until the next tick.
@@ -26,16 +27,18 @@ impl Gate {
         if self.scopes_are_calm(ask.now_ns, ask.books.totals) {
             return Ok(());
         }
-        self.check_scopes_closely(ask, self.board.seat_scope(self.seat))
+        self.check_scopes_closely(ask, self.own_scope())
     }
 
     /// Whether the host and the caller's own scope admit without a count of what is in flight.
     #[inline(always)]
     pub(super) fn scopes_are_calm(&self, now_ns: u64, totals: Totals) -> bool {
-        let own = self.board.seat_scope(self.seat);
+        // Relaxed: one word says all that a decision takes.
+        let host = self.host.load(Ordering::Relaxed);
+        let own = self.own_scope();
         self.board.agent_is_present(now_ns)
-            && self.is_calm(HOST, totals)
-            && (own == HOST || self.is_calm(own, totals))
+            && self.is_calm(host, totals)
+            && (own == HOST || self.is_calm(self.board.scope_word(own), totals))
     }
 
     /// Whether a scope of the caller counts at each decision. Who knows its own accept queue looks at it
@@ -58,9 +61,8 @@ impl Gate {
 
     /// Whether a scope admits without a count of what is in flight.
     #[inline(always)]
-    fn is_calm(&self, scope: u32, totals: Totals) -> bool {
-        let word = self.board.scope_word(scope);
-        ScopeWord::is_open(word) || (ScopeWord::is_calm(word) && !self.must_sample(totals))
+    fn is_calm(&self, word: u64, totals: Totals) -> bool {
+        (ScopeWord::is_calm(word) && !self.must_sample(totals)) || is_open(word)
     }
 
     #[inline(never)]
@@ -128,9 +130,15 @@ impl Gate {
     /// Whether this lane counts at this decision although the agent does not ask for it.
     #[inline(always)]
     fn must_sample(&self, totals: Totals) -> bool {
-        totals.passed_and_probes().0 & SAMPLE_MASK == SAMPLE_MASK
-            || totals.near_tick() == self.board.tick()
+        totals.all_passed() & SAMPLE_MASK == SAMPLE_MASK || totals.near_tick() == self.board.tick()
     }
+}
+
+/// Apart, so that the decisions which need not ask do not.
+#[cold]
+#[inline(never)]
+const fn is_open(word: u64) -> bool {
+    ScopeWord::is_open(word)
 }
 
 /// Admits below the tight limit.

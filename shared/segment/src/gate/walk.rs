@@ -351,7 +351,8 @@ impl Gate {
     pub(super) fn exit_walked(&self, lane: Lane, pass: &Pass, outcome: Outcome, now_ns: u64) {
         let view = self.board.view();
         let rt_ns = now_ns.saturating_sub(pass.entered_ns);
-        for slot in [pass.held.origin, pass.held.context].into_iter().flatten() {
+        let held = pass.held();
+        for slot in [held.origin, held.context].into_iter().flatten() {
             if let Some(books) = self.books(lane, slot) {
                 books.mark();
                 books.cell.ended(outcome, pass.count, rt_ns);
@@ -359,7 +360,7 @@ impl Gate {
         }
         self.count_ended(&view, pass, outcome, now_ns);
         self.complete_breakers(&view, pass, outcome, now_ns);
-        self.end_values(&pass.held);
+        self.end_values(&held);
     }
 }
 

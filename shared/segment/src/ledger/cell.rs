@@ -19,13 +19,18 @@ struct Pen {
     seat_generation: u32,
 }
 
+/// A row of counters.
+type Lines = (
+    &'static [Word; total::WORDS],
+    &'static [[Word; cell_field::WORDS]],
+);
+
 /// The rows of one seat, looked up once for all its decisions.
+///
+/// The list of them is never freed: there is one for each session with an agent.
 #[derive(Clone, Copy)]
 pub struct SeatRows {
-    totals: &'static [[Word; total::WORDS]],
-    cells: &'static [[Word; cell_field::WORDS]],
-    lanes: u32,
-    resources: u32,
+    lanes: &'static [Lines],
     seat_generation: u32,
 }
 
@@ -40,11 +45,7 @@ impl core::fmt::Debug for SeatRows {
 /// The row of counters that a thread writes.
 #[derive(Clone, Copy)]
 pub struct Row {
-    totals: &'static [Word; total::WORDS],
-    cells: &'static [[Word; cell_field::WORDS]],
-    /// Index of the row's first cell among the seat's.
-    first: usize,
-    resources: u32,
+    lines: Lines,
     pen: Pen,
 }
 
@@ -59,26 +60,31 @@ impl core::fmt::Debug for Row {
 impl Ledger {
     /// The rows of a seat; of no seat, none.
     pub fn seat_rows(&self, seat: u32, seat_generation: u32) -> SeatRows {
-        let (lanes, resources) = (self.geometry.lanes(), self.geometry.resources());
-        let first = self.geometry.row(seat, 0).unwrap_or(usize::MAX);
-        let many = usize::try_from(lanes).unwrap_or(0);
-        let cells_of_row = usize::try_from(resources).unwrap_or(0);
-        let cell = first.saturating_mul(cells_of_row);
-        let cells = many.saturating_mul(cells_of_row);
-        let totals = self.totals.get(first..first.saturating_add(many));
-        let cells = self.cells.get(cell..cell.saturating_add(cells));
+        let lanes = (0..self.geometry.lanes()).filter_map(|lane| self.lines(seat, lane));
         SeatRows {
-            totals: totals.unwrap_or(&[]),
-            cells: cells.unwrap_or(&[]),
-            lanes,
-            resources,
+            lanes: lanes.collect::<Vec<Lines>>().leak(),
             seat_generation,
         }
     }
 
+    fn lines(&self, seat: u32, lane: u32) -> Option<Lines> {
+        let row = self.geometry.row(seat, lane)?;
+        let length = usize::try_from(self.geometry.resources()).ok()?;
+        let start = self.geometry.cell(row, 0)?;
+        let cells = self.cells.get(start..start.saturating_add(length))?;
+        Some((self.totals.get(row)?, cells))
+    }
+
     /// The row of a lane of a seat.
     pub fn row(&self, seat: u32, seat_generation: u32, lane: Lane) -> Option<Row> {
-        self.seat_rows(seat, seat_generation).row(lane)
+        let lane = lane.within(self.geometry.lanes());
+        Some(Row {
+            lines: self.lines(seat, lane)?,
+            pen: Pen {
+                shared: lane == 0,
+                seat_generation,
+            },
+        })
     }
 }
 
@@ -86,16 +92,33 @@ impl SeatRows {
     /// The row of a lane.
     #[inline(always)]
     pub fn row(&self, lane: Lane) -> Option<Row> {
-        let lane = lane.within(self.lanes);
-        let index = usize::try_from(lane).ok()?;
+        match self.own_row(lane) {
+            Some(row) => Some(row),
+            None => self.shared_row(),
+        }
+    }
+
+    /// The row of a lane that one thread writes; `None` if the lane is the shared one or does not exist.
+    #[inline(always)]
+    pub fn own_row(&self, lane: Lane) -> Option<Row> {
+        match lane.number() {
+            0 => None,
+            lane => self.numbered(lane, false),
+        }
+    }
+
+    /// The row that any thread may write.
+    #[inline(always)]
+    pub fn shared_row(&self) -> Option<Row> {
+        self.numbered(0, true)
+    }
+
+    #[inline(always)]
+    fn numbered(&self, lane: u32, shared: bool) -> Option<Row> {
         Some(Row {
-            totals: self.totals.get(index)?,
-            cells: self.cells,
-            // A lane that exists and the geometry's maxima keep this far below usize::MAX.
-            first: index.wrapping_mul(usize::try_from(self.resources).ok()?),
-            resources: self.resources,
+            lines: *self.lanes.get(usize::try_from(lane).ok()?)?,
             pen: Pen {
-                shared: lane == 0,
+                shared,
                 seat_generation: self.seat_generation,
             },
         })
@@ -107,7 +130,7 @@ impl Row {
     #[inline(always)]
     pub const fn totals(&self) -> Totals {
         Totals {
-            line: self.totals,
+            line: self.lines.0,
             pen: self.pen,
         }
     }
@@ -115,12 +138,8 @@ impl Row {
     /// The cell of the row for a node.
     #[inline(always)]
     pub fn cell(&self, slot: Slot) -> Option<Cell> {
-        if slot.index >= self.resources {
-            return None;
-        }
-        let index = self.first.wrapping_add(usize::try_from(slot.index).ok()?);
         Some(Cell {
-            line: self.cells.get(index)?,
+            line: self.lines.1.get(usize::try_from(slot.index).ok()?)?,
             pen: self.pen,
             slot_generation: slot.generation,
         })
@@ -162,6 +181,12 @@ impl Pen {
             let count = if seen & TAG_MASK == tag { seen } else { 0 };
             tag | (count.wrapping_add(change) & u64::from(CellWord::COUNT_MASK))
         };
+        self.replace(word, next);
+    }
+
+    /// Replaces a word of requests in flight.
+    #[inline(always)]
+    fn replace(self, word: &Word, next: impl Fn(u64) -> u64) {
         if self.shared {
             // AcqRel: an announcement must be seen by whoever sums after it, see the gate's flow
             // step.
@@ -170,6 +195,42 @@ impl Pen {
             // Release: an exit is seen after what the request did. One writer, so no exchange.
             word.store(next(word.load(Ordering::Relaxed)), Ordering::Release);
         }
+    }
+}
+
+/// A word of requests in flight that was found to carry the tag of its seat and slot.
+#[derive(Debug, Clone, Copy)]
+pub struct Places {
+    word: &'static Word,
+    pen: Pen,
+}
+
+impl Places {
+    #[inline(always)]
+    fn find(word: &'static Word, tag: u64, pen: Pen) -> Option<Self> {
+        let seen = word.load(Ordering::Relaxed);
+        (seen & TAG_MASK == tag).then_some(Self { word, pen })
+    }
+
+    /// Takes a place.
+    #[inline(always)]
+    pub fn take(self) {
+        self.add(1);
+    }
+
+    /// Gives a place back.
+    #[inline(always)]
+    pub fn give_back(self) {
+        self.add(MINUS_ONE);
+    }
+
+    #[inline(always)]
+    fn add(self, change: u64) {
+        let next = |seen: u64| {
+            let count = seen.wrapping_add(change) & u64::from(CellWord::COUNT_MASK);
+            seen & TAG_MASK | count
+        };
+        self.pen.replace(self.word, next);
     }
 }
 
@@ -187,11 +248,23 @@ impl Totals {
             .add_inflight(&self.line[total::INFLIGHT], self.pen.tag(0), change);
     }
 
+    /// The inbound requests in flight, if the lane has worked for this seat.
+    #[inline(always)]
+    pub fn places(&self) -> Option<Places> {
+        Places::find(&self.line[total::INFLIGHT], self.pen.tag(0), self.pen)
+    }
+
     /// A request was admitted.
     #[inline(always)]
     pub fn passed(&self) {
-        self.pen.add(&self.line[total::PASSED], 1);
+        self.count_passed();
         self.add_inflight(1);
+    }
+
+    /// The same for one whose place was taken before.
+    #[inline(always)]
+    pub fn count_passed(&self) {
+        self.pen.add(&self.line[total::PASSED], 1);
     }
 
     /// Marks the lane as used by this seat, so that its cells are looked at.
@@ -214,6 +287,12 @@ impl Totals {
         self.pen.add(&self.line[total::PROBES], 1);
     }
 
+    /// Requests admitted by this lane.
+    #[inline(always)]
+    pub fn all_passed(&self) -> u64 {
+        self.line[total::PASSED].load(Ordering::Relaxed)
+    }
+
     /// Requests admitted and probes admitted past a limit, by this lane.
     pub fn passed_and_probes(&self) -> (u64, u64) {
         let word = |field: usize| peek(self.line, field);
@@ -223,11 +302,17 @@ impl Totals {
     /// A request ended.
     #[inline(always)]
     pub fn ended(&self, outcome: Outcome, rt_ns: u64) {
+        self.count_ended(outcome, rt_ns);
+        self.add_inflight(MINUS_ONE);
+    }
+
+    /// The same for one whose place is given back apart.
+    #[inline(always)]
+    pub fn count_ended(&self, outcome: Outcome, rt_ns: u64) {
         if matches!(outcome, Outcome::Ok) {
             self.pen.add(&self.line[total::SUCCESS], 1);
             self.pen.add(&self.line[total::RT_NS], rt_ns);
         }
-        self.add_inflight(MINUS_ONE);
     }
 
     /// The tick in which this lane last found its scope near the entry limit.
@@ -261,11 +346,17 @@ impl Cell {
             .add_inflight(&self.line[cell_field::INFLIGHT], tag, change);
     }
 
+    /// The requests in flight, if the lane has already worked for this seat and slot.
+    #[inline(always)]
+    pub fn places(&self) -> Option<Places> {
+        let tag = self.pen.tag(self.slot_generation);
+        Places::find(&self.line[cell_field::INFLIGHT], tag, self.pen)
+    }
+
     /// Whether the lane has already worked for this seat and slot.
     #[inline(always)]
     pub fn used(&self) -> bool {
-        let seen = self.line[cell_field::INFLIGHT].load(Ordering::Relaxed);
-        seen & TAG_MASK == self.pen.tag(self.slot_generation)
+        self.places().is_some()
     }
 
     /// Marks the cell as worked on by this seat.
@@ -313,6 +404,13 @@ impl Cell {
     /// often.
     #[inline(always)]
     pub fn ended(&self, outcome: Outcome, count: u32, rt_ns: u64) {
+        self.count_ended(outcome, count, rt_ns);
+        self.give_back();
+    }
+
+    /// The same for a request whose place is given back apart.
+    #[inline(always)]
+    pub fn count_ended(&self, outcome: Outcome, count: u32, rt_ns: u64) {
         let count = u64::from(count);
         match outcome {
             Outcome::Ok => {
@@ -323,6 +421,5 @@ impl Cell {
             Outcome::Error => self.pen.add(&self.line[cell_field::ERROR], count),
             Outcome::Ignore => {}
         }
-        self.give_back();
     }
 }

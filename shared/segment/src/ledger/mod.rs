@@ -10,7 +10,7 @@ mod state;
 mod sums;
 mod values;
 
-pub use cell::{Cell, Row, SeatRows, Totals};
+pub use cell::{Cell, Places, Row, SeatRows, Totals};
 pub use node::{Admission, BUCKET, Node};
 pub use state::State;
 pub use sums::{NodeCounts, ScopeCounts};

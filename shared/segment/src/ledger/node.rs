@@ -59,29 +59,30 @@ impl Node {
         Self { line }
     }
 
-    /// Counts `count` passes if at most `limit` are in the window then: one compare-and-swap of the
-    /// whole word, so no number of callers gets over the limit.
+    /// Counts `count` passes where that takes no thought: nothing is borrowed, the bucket is the one of
+    /// `now_ns`, and they fit. If not, nothing was counted: ask [`Node::admit`].
     #[inline(always)]
-    pub fn admit<C: Clock>(&self, clock: &C, now_ns: u64, count: u32, limit: u32) -> Admission {
-        let (word, epoch) = (&self.line[field::PASS_WINDOW], BUCKET.epoch(now_ns));
+    pub fn admit_at_once(&self, now_ns: u64, count: u32, limit: u32) -> bool {
+        let word = &self.line[field::PASS_WINDOW];
         // Relaxed: the exchange checks what was read, and the word carries all there is.
         let seen = word.load(Ordering::Relaxed);
-        if seen == 0 || !matches!(Window::age(seen, epoch), Age::Stale) {
-            let window = Window::at(seen, epoch);
-            let Some(next) = window.try_add(count, limit) else {
-                return full(window, now_ns, count, limit);
-            };
-            let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
-            if word.exchange(seen, next.word(), success, failure).is_ok() {
-                return Admission::Admitted(next.epoch());
-            }
-        }
-        self.admit_again(clock, now_ns, count, limit)
+        let next = Window::add_at_once(seen, BUCKET.epoch(now_ns), count, limit);
+        let Some(next) = next.filter(|_next| !self.is_borrowed()) else {
+            return false;
+        };
+        let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
+        word.exchange(seen, next, success, failure).is_ok()
     }
 
-    /// The same, where another caller got on first or the word looks stale.
-    #[inline(never)]
-    fn admit_again<C: Clock>(self, clock: &C, now_ns: u64, count: u32, limit: u32) -> Admission {
+    #[inline(always)]
+    fn is_borrowed(self) -> bool {
+        // Relaxed: a borrower stores its word before anybody may count on it.
+        self.line[field::BORROWED].load(Ordering::Relaxed) != 0
+    }
+
+    /// Counts `count` passes if at most `limit` are in the window then: one compare-and-swap of the
+    /// whole word, so no number of callers gets over the limit.
+    pub fn admit<C: Clock>(&self, clock: &C, now_ns: u64, count: u32, limit: u32) -> Admission {
         let mut now_ns = now_ns;
         let admitted = self.line[field::PASS_WINDOW].step(|seen| {
             let window = window_at(seen, clock, &mut now_ns);
@@ -152,8 +153,7 @@ impl Node {
     /// What a limit leaves for passes that were not borrowed. The limit of "not limited" stays that.
     #[inline]
     pub fn room(&self, now_ns: u64, limit: u32) -> u32 {
-        // Relaxed: a borrower stores its word before anybody may count on it.
-        if limit >= COUNT_MAX || self.line[field::BORROWED].load(Ordering::Relaxed) == 0 {
+        if limit >= COUNT_MAX || !self.is_borrowed() {
             return limit;
         }
         limit.saturating_sub(self.arrived(now_ns))

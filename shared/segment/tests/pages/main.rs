@@ -8,3 +8,5 @@ mod fixture;
 mod gate;
 #[cfg(test)]
 mod hostile;
+#[cfg(test)]
+mod short;

@@ -5,7 +5,7 @@ use tidegate_abi::board::Needs;
 use super::{NODES, Walk};
 use crate::board::{Slot, View};
 use crate::clock::Clock;
-use crate::gate::request::remember;
+use crate::gate::request::{Kept, remember};
 use crate::gate::{Ask, Gate, Pass, Place, Refusal, Verdict};
 use crate::ledger::{Admission, Cell};
 
@@ -23,8 +23,7 @@ impl Gate {
                 Verdict::Admitted(Pass {
                     entered_ns: walk.entered_ns,
                     waited_ns: walk.waited_ns,
-                    walked: true,
-                    held: walk.held,
+                    kept: Kept::Walked(walk.held),
                     ..pass
                 })
             }

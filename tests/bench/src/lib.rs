@@ -1,0 +1,211 @@
+//! Pages, resources and gates to measure decisions on.
+
+use std::hint::black_box;
+use std::num::NonZeroU64;
+
+use tidegate_abi::board::{Needs, ScopeWord};
+use tidegate_abi::decision::{Cause, Direction, LossMode, Mode, Outcome, ScopeState};
+use tidegate_abi::geometry::Geometry;
+use tidegate_limits::breaker::Breaker;
+use tidegate_limits::breaker::trip::Trip;
+use tidegate_limits::quirks::Quirks;
+use tidegate_segment::board::{
+    self, Board, ClockSource, FlowLimit, FlowRule, OriginTest, Process, Record, Rule, RuleKind,
+    ScopeReport, Settings, Slot, Subject, Writers,
+};
+use tidegate_segment::clock::{Calibration, monotonic_ns, read_both};
+use tidegate_segment::gate::{Gate, Plain, Request, Step, Ticket, Verdict};
+use tidegate_segment::lane;
+use tidegate_segment::ledger::Ledger;
+use tidegate_segment::page::Page;
+
+/// A limit that is in force and never reached in a run.
+pub const NEVER_REACHED: u32 = 16_000_000;
+
+/// Entry limit of the host's scope: in force, and far away, as on a healthy host.
+const ENTRY: u32 = 1000;
+
+/// Pages in private memory, as an agent keeps them on a healthy host.
+#[derive(Debug)]
+pub struct Pages {
+    board: Board,
+    ledger: Ledger,
+    writers: Writers,
+    lines: u32,
+}
+
+impl Pages {
+    /// New pages that tell the time by this clock.
+    ///
+    /// # Panics
+    /// The sizes are fixed and right.
+    #[must_use]
+    pub fn new(clock: ClockSource) -> Self {
+        let geometry = Geometry::new(16, 2, 2, 1).expect("sizes within their maxima");
+        let settings = Settings {
+            generation: 1,
+            time_to_live_ns: u64::MAX / 4,
+            grace_ns: 0,
+            loss_mode: LossMode::Open,
+        };
+        let page = Page::private(geometry.board().words);
+        let (board, mut writers) =
+            board::create(page, geometry, settings).expect("a page of that size");
+        let ledger = Ledger::create(Page::private(geometry.ledger().words), geometry)
+            .expect("a page of that size");
+        writers.tick.publish_clock(clock);
+        writers.tick.beat(monotonic_ns());
+        let report = ScopeReport {
+            word: ScopeWord {
+                state: ScopeState::Healthy,
+                short: false,
+                near: false,
+                entry: ENTRY,
+                tight: ENTRY / 2,
+            },
+            allowed_qps_milli: u64::MAX,
+            cause: Cause::None,
+            since_ns: 0,
+            inflight: 0,
+        };
+        writers.tick.publish_scope(0, &report);
+        Self {
+            board,
+            ledger,
+            writers,
+            lines: 0,
+        }
+    }
+
+    /// A resource with these rules in its record.
+    ///
+    /// # Panics
+    /// There is room for sixteen.
+    pub fn plain(&mut self, name: &str, limit: Option<u32>) -> Slot {
+        let record = Record {
+            needs: Needs(if limit.is_some() { Needs::QPS } else { 0 }),
+            qps_limit: limit.unwrap_or(0),
+            ..Record::default()
+        };
+        self.writers.rules.add(name, &record, &[]).expect("room")
+    }
+
+    /// A resource with rules of the table.
+    ///
+    /// # Panics
+    /// There is room for sixteen.
+    pub fn ruled(&mut self, name: &str, kinds: &[RuleKind]) -> Slot {
+        let rules: Vec<Rule> = kinds.iter().map(|kind| self.rule(*kind)).collect();
+        let counted = kinds.iter().any(|kind| matches!(kind, RuleKind::Flow(_)));
+        let counted = if counted { Needs::COUNTED } else { 0 };
+        let record = Record {
+            needs: Needs(Needs::RULES | counted),
+            ..Record::default()
+        };
+        self.writers.rules.add(name, &record, &rules).expect("room")
+    }
+
+    fn rule(&mut self, kind: RuleKind) -> Rule {
+        self.lines += 1;
+        Rule {
+            number: self.lines,
+            mode: Mode::Enforce,
+            state: self.lines,
+            quirks: Quirks::None,
+            kind,
+        }
+    }
+
+    /// A gate on these pages.
+    ///
+    /// # Panics
+    /// There is one seat.
+    pub fn gate(&mut self) -> Gate {
+        let process = Process {
+            pid: std::process::id(),
+            start: 0,
+            uid: 0,
+            scope: 0,
+        };
+        let generation = self.writers.seats.seat(1, process).expect("a free seat");
+        Gate::new(self.board, self.ledger, 1, generation)
+    }
+}
+
+/// A flow rule of so many passes a second.
+#[must_use]
+pub const fn flow(limit: u32) -> RuleKind {
+    RuleKind::Flow(FlowRule {
+        origin: OriginTest::Any,
+        subject: Subject::Direct,
+        limit: FlowLimit::Qps(limit),
+    })
+}
+
+/// A breaker that opens when more than half of the calls take longer than that.
+#[must_use]
+pub const fn breaker(max_rt_ns: u64) -> RuleKind {
+    RuleKind::Degrade {
+        breaker: Breaker {
+            trip: Trip::SlowRatio {
+                max_rt_ns,
+                ratio: 0.5,
+            },
+            min_requests: 5,
+            recovery_ns: 3_600_000_000_000,
+            lease_ns: 3_600_000_000_000,
+            quirks: Quirks::None,
+        },
+        interval_ns: NonZeroU64::new(1_000_000_000).expect("a second"),
+    }
+}
+
+/// The time stamp counter, calibrated over a few milliseconds.
+///
+/// # Panics
+/// Where the counter stands still.
+#[must_use]
+pub fn counter() -> ClockSource {
+    let first = read_both();
+    while monotonic_ns() < first.ns + 20_000_000 {}
+    let calibration = Calibration::between(first, read_both()).expect("a counter that advances");
+    ClockSource::Counter(calibration)
+}
+
+/// Enters as a service does; the ticket if that is admitted on the express way.
+#[inline(always)]
+pub fn enter(gate: &Gate, slot: Slot) -> Option<Ticket> {
+    let plain = Plain {
+        slot: black_box(slot),
+        direction: Direction::In,
+    };
+    match gate.express(gate.board(), lane::current(), plain) {
+        Some(Ok(ticket)) => Some(ticket),
+        Some(Err(refusal)) => {
+            black_box(&refusal);
+            None
+        }
+        None => {
+            enter_at_length(gate, slot);
+            None
+        }
+    }
+}
+
+/// Enters the long way, and gives an admitted request back at once.
+#[cold]
+#[inline(never)]
+fn enter_at_length(gate: &Gate, slot: Slot) {
+    let (clock, lane) = (gate.board(), lane::current());
+    let step = gate.enter_at_length(clock, lane, slot, Request::default());
+    if let Step::Done(Verdict::Admitted(pass)) = step {
+        gate.exit(clock, lane, pass, Outcome::Ok);
+    }
+}
+
+/// Gives an admitted request back.
+#[inline(always)]
+pub fn exit(gate: &Gate, ticket: &Ticket) {
+    let (clock, lane) = (gate.board(), lane::current());
+    gate.give_back(clock, lane, black_box(ticket), Outcome::Ok);
+}
