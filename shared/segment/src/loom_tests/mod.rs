@@ -8,6 +8,7 @@
 mod breaker;
 mod inflight;
 mod pace;
+mod parts;
 mod publish;
 mod value;
 mod window;
@@ -42,7 +43,11 @@ struct Pages {
 }
 
 fn pages(seats: u32, lanes: u32) -> Pages {
-    let geometry = Geometry::new(1, seats, lanes, 1).unwrap();
+    pages_of(1, seats, lanes)
+}
+
+fn pages_of(resources: u32, seats: u32, lanes: u32) -> Pages {
+    let geometry = Geometry::new(resources, seats, lanes, 1).unwrap();
     let settings = Settings {
         generation: 1,
         time_to_live_ns: u64::MAX,

@@ -1,0 +1,91 @@
+//! A request that counts on two nodes: the resource, and the resource with its origin.
+
+use loom::thread;
+use tidegate_abi::board::Needs;
+use tidegate_abi::decision::{Direction, Outcome};
+
+use super::{NOW, pages_of, ruled_by};
+use crate::board::{FlowLimit, FlowRule, OriginTest, Record, Rule, RuleKind, Subject};
+use crate::gate::{Gate, Name, Pass, Request, Step, Verdict};
+use crate::lane::Lane;
+
+const CALLER: u64 = 7;
+
+fn flow(origin: OriginTest, limit: FlowLimit) -> RuleKind {
+    RuleKind::Flow(FlowRule {
+        origin,
+        subject: Subject::Direct,
+        limit,
+    })
+}
+
+/// Two callers of one origin, each at one moment, and what is on the two nodes then: passes in their
+/// windows, and requests in flight.
+fn two_callers(of_all: FlowLimit, of_caller: FlowLimit) -> (usize, [(u32, u32); 2]) {
+    let mut pages = pages_of(2, 3, 1);
+    let (record, first) = ruled_by(flow(OriginTest::Any, of_all));
+    let second = Rule {
+        state: 1,
+        ..ruled_by(flow(OriginTest::Is(CALLER), of_caller)).1
+    };
+    let slot = pages
+        .writers
+        .rules
+        .add("r", &record, &[first, second])
+        .unwrap();
+    let counted = Record {
+        needs: Needs(Needs::COUNTED),
+        ..Record::default()
+    };
+    let part = pages.writers.rules.add("p", &counted, &[]).unwrap();
+    let enter = move |gate: Gate| -> Option<Pass> {
+        let request = Request {
+            direction: Direction::Out,
+            origin: Name {
+                hash: CALLER,
+                node: Some(part),
+            },
+            ..Request::default()
+        };
+        match gate.enter(&NOW, Lane::SHARED, slot, request) {
+            Step::Done(Verdict::Admitted(pass)) => Some(pass),
+            Step::Done(Verdict::Refused(_) | Verdict::Stale) | Step::Wait(_) => None,
+        }
+    };
+    let gates = [pages.gate(1), pages.gate(2)];
+    let threads = gates.map(|gate| thread::spawn(move || enter(gate)));
+    let passes = threads.map(|thread| thread.join().unwrap());
+    let counts = [slot, part].map(|slot| {
+        let passed = pages.ledger.node(slot.index).unwrap().window(NOW.0).sum();
+        (passed, pages.ledger.node_inflight(&pages.board, slot))
+    });
+    let admitted = passes.iter().flatten().count();
+    for (gate, pass) in gates.iter().zip(passes) {
+        if let Some(pass) = pass {
+            gate.exit(&NOW, Lane::SHARED, pass, Outcome::Ok);
+        }
+    }
+    for slot in [slot, part] {
+        assert_eq!(pages.ledger.node_inflight(&pages.board, slot), 0);
+    }
+    (admitted, counts)
+}
+
+#[test]
+fn loom_a_pass_that_the_second_node_refuses_is_taken_back_from_the_first() {
+    loom::model(|| {
+        let (admitted, counts) = two_callers(FlowLimit::Qps(2), FlowLimit::Qps(1));
+        assert_eq!((admitted, counts), (1, [(1, 1), (1, 1)]));
+    });
+}
+
+#[test]
+fn loom_a_place_that_the_second_node_refuses_is_given_back_on_the_first() {
+    loom::model(|| {
+        let limits = (FlowLimit::Concurrency(2), FlowLimit::Concurrency(1));
+        let (admitted, counts) = two_callers(limits.0, limits.1);
+        let there = u32::try_from(admitted).unwrap();
+        assert!(admitted <= 1, "{admitted} of a limit of 1");
+        assert_eq!(counts, [(there, there), (there, there)]);
+    });
+}
