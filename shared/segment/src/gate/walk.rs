@@ -1,7 +1,7 @@
 //! The walk through a resource's rules: look at each in order, then commit what they count.
 
 use tidegate_abi::board::Needs;
-use tidegate_abi::decision::{Direction, Mode, Outcome, Reason};
+use tidegate_abi::decision::{Direction, Mode, Outcome, Reason, RefusalKind};
 use tidegate_limits::number::whole_ms;
 
 use super::request::Held;
@@ -64,6 +64,8 @@ pub(super) struct Walk<'a> {
     entered_ns: u64,
     generation: u64,
     next: u32,
+    /// Kind of the rule that was asked last.
+    kind: RefusalKind,
     /// Next element of a list argument of the present rule.
     pub(super) element: usize,
     scopes_passed: bool,
@@ -97,6 +99,7 @@ impl<'a> Walk<'a> {
             entered_ns: now_ns,
             generation,
             next: 0,
+            kind: RefusalKind::Authority,
             element: 0,
             scopes_passed: false,
             waited_ns: 0,
@@ -114,6 +117,7 @@ impl<'a> Walk<'a> {
     pub(super) fn borrowed(begun: &Self, record: &Record, wait_ns: u64) -> Self {
         let mut walk = Self {
             borrowed: Some(begun.slot),
+            kind: RefusalKind::Flow,
             scopes_passed: true,
             waited_ns: wait_ns,
             ..*begun
@@ -170,7 +174,23 @@ impl<'a> Walk<'a> {
         self.borrowed = Some(node);
         if rule.quirks.wanted() {
             self.next = rules;
+            self.kind = RefusalKind::Degrade;
         }
+    }
+
+    /// Goes over to a set that was published while the walk waited: on with its rules of the kinds that
+    /// come after the one that let the request wait.
+    fn go_over(&mut self, view: &View, record: &Record) {
+        if view.generation() == self.generation {
+            return;
+        }
+        let comes_after = |place: &u32| {
+            let rule = view.rule(record.rules_first.saturating_add(*place));
+            rule.is_some_and(|rule| rule.refusal_kind() > self.kind)
+        };
+        self.next = (0..record.rules).find(comes_after).unwrap_or(record.rules);
+        self.element = 0;
+        self.generation = view.generation();
     }
 
     fn limits_of(&mut self, node: Slot) -> Option<&mut Limits> {
@@ -203,8 +223,8 @@ impl Gate {
         }
     }
 
-    /// Looks at the rules from where the walk is. After a wait in which the rules changed, the rest
-    /// of the old ones is not looked at; what the walk counts is still held to what they said.
+    /// Looks at the rules from where the walk is. What the walk counts is held to what the rules said
+    /// when they were asked, also where the set has changed meanwhile.
     fn look<C: Clock>(
         &self,
         ask: &Ask<'_, C>,
@@ -212,8 +232,8 @@ impl Gate {
         record: &Record,
         walk: &mut Walk<'_>,
     ) -> Answer {
-        let same_set = view.generation() == walk.generation;
-        while same_set && walk.next < record.rules {
+        walk.go_over(view, record);
+        while walk.next < record.rules {
             let Some(rule) = view.rule(record.rules_first.saturating_add(walk.next)) else {
                 break;
             };
@@ -222,6 +242,7 @@ impl Gate {
             {
                 return Answer::Refuse(refusal);
             }
+            walk.kind = rule.refusal_kind();
             let answer = self.look_at(ask, view, &rule, walk);
             if !matches!(answer, Answer::WaitHere(_)) {
                 walk.next = walk.next.saturating_add(1);

@@ -9,4 +9,6 @@ mod gate;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod reload;
+#[cfg(test)]
 mod short;
