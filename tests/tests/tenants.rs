@@ -5,11 +5,13 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
+use std::process::Command;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate_tests::actor::Actor;
 use tidegate_tests::agent::{Agent, CALM};
+use tidegate_tests::confined::Confined;
 use tidegate_tests::program::Program;
 use tidegate_tests::until::{self, SOON};
 use tidegate_tests::user::{self, act_as};
@@ -177,6 +179,33 @@ fn a_hostile_tenant_takes_neither_permits_nor_seats_of_another() {
     assert_eq!(blue[1].ask("take order 5"), "taken 3 refused 2");
     assert_eq!(exit().status, 200);
     assert_eq!(root.ask("take order 5"), "taken 3 refused 2");
+}
+
+#[test]
+fn a_control_group_is_a_tenant() {
+    let agent = Agent::start(
+        RULE,
+        &format!("{CALM}[[tenant]]\nname = \"grouped\"\ncgroup = \"/tidegate-test-tenant-*\"\n"),
+    );
+    // It waits until it has been put into the group, and then asks over the socket.
+    let script = "until grep -q tidegate-test-tenant /proc/self/cgroup; do :; done
+        exec \"$0\" enter order --hold 60 --runtime-dir \"$1\"";
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", script])
+        .arg(Program::Tidegate.path())
+        .arg(agent.runtime_dir());
+    let Some(process) = Confined::start("tenant", &mut command) else {
+        return;
+    };
+    until::holds("a client of the group's tenant", SOON, || {
+        let clients = named(&agent.get("/v1/status"), "clients", "grouped");
+        let pids = clients.iter().filter_map(|client| client["pid"].as_u64());
+        pids.eq([u64::from(process.pid())])
+    });
+    // The same rule, counted apart.
+    let mut other = Actor::start(&agent.runtime_dir());
+    assert_eq!(other.ask("take order 5"), "taken 3 refused 2");
 }
 
 #[test]

@@ -8,6 +8,7 @@ pub mod gate_socket;
 pub mod http;
 pub mod open_files;
 pub mod peer;
+pub mod places;
 pub mod settings;
 pub mod socket_path;
 pub mod tenants;

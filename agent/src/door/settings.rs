@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::socket_path::Access;
 use crate::config::Config;
 
-/// Most connections to the gate socket.
+/// Most connections to each socket.
 const CONNECTIONS_MAX: usize = 4096;
 
 /// A connection that sends no hello for this long ends.
@@ -20,7 +20,7 @@ pub struct Settings {
     pub directory: PathBuf,
     /// Who may use them.
     pub access: Access,
-    /// Most connections to the gate socket.
+    /// Most connections to each of the two sockets; a user other than root has half of them at most.
     pub connections_max: usize,
     /// A connection that sends no hello for this long ends.
     pub hello_deadline: Duration,

@@ -5,6 +5,9 @@ use std::fmt::Write as _;
 
 use serde::Deserialize;
 
+use crate::config::DEFAULT_TENANT;
+use crate::signal::Fault;
+
 /// What is shown of a status; whatever else it has is for scripts.
 #[derive(Debug, Deserialize)]
 pub(super) struct Status {
@@ -46,6 +49,8 @@ struct Limits {
 
 #[derive(Debug, Deserialize)]
 struct Resource {
+    #[serde(default)]
+    tenant: String,
     name: String,
     passed_total: u64,
     refused_total: BTreeMap<String, u64>,
@@ -55,6 +60,8 @@ struct Resource {
 
 #[derive(Debug, Deserialize)]
 struct Client {
+    #[serde(default)]
+    tenant: String,
     pid: u32,
     uid: u32,
     name: String,
@@ -117,6 +124,7 @@ fn write_scope(text: &mut String, scope: &Scope) -> std::fmt::Result {
                 let unit = if unit == "count" { "" } else { unit };
                 writeln!(text, "  {name:<16} {value:>10.3} {unit}")?;
             }
+            Signal::Missing { not_measured } if is_elsewhere(not_measured) => {}
             Signal::Missing { not_measured } => {
                 writeln!(text, "  {name:<16} not measured: {not_measured}")?;
             }
@@ -146,10 +154,29 @@ fn write_resources(text: &mut String, resources: &[Resource]) -> std::fmt::Resul
         writeln!(
             text,
             "{:<32} {:>12} {refused:>12} {:>9} {rt:>9}",
-            resource.name, resource.passed_total, resource.inflight
+            owned(&resource.tenant, &resource.name),
+            resource.passed_total,
+            resource.inflight
         )?;
     }
     Ok(())
+}
+
+/// Whether a signal is of another kind of scope. It has no place here, so it is not missing.
+fn is_elsewhere(not_measured: &str) -> bool {
+    let faults = [Fault::HostOnly, Fault::GroupOnly];
+    faults
+        .iter()
+        .any(|fault| not_measured.ends_with(&fault.to_string()))
+}
+
+/// A name with its tenant, where that is not the one of all.
+fn owned(tenant: &str, name: &str) -> String {
+    if tenant.is_empty() || tenant == DEFAULT_TENANT {
+        name.to_owned()
+    } else {
+        format!("{tenant}: {name}")
+    }
 }
 
 fn write_clients(text: &mut String, clients: &[Client]) -> std::fmt::Result {
@@ -164,12 +191,14 @@ fn write_clients(text: &mut String, clients: &[Client]) -> std::fmt::Result {
     )?;
     for client in clients {
         let Client {
+            tenant,
             pid,
             uid,
             name,
             door,
             held,
         } = client;
+        let name = owned(tenant, name);
         writeln!(text, "{pid:>8} {uid:>8} {name:<24} {door:<14} {held:>6}")?;
     }
     Ok(())
@@ -183,9 +212,11 @@ mod tests {
     const STATUS: &str = r#"{"agent":{"version":"0.1.0","uptime_s":12.3,"tick_ms":100,"tick_late_p99_ms":0.4,
         "ebpf":{"rung":"none","reason":"not built"},"rules_generation":3},
         "scopes":[{"name":"host","cgroup":null,"state":"overload","cause":"cpu",
-          "signals":{"cpu":{"value":0.97,"unit":"ratio"},"throttle":{"not_measured":"no quota"}},
+          "signals":{"cpu":{"value":0.97,"unit":"ratio"},"throttle":{"not_measured":"no quota"},
+          "steal":{"not_measured":"/proc/stat: belongs to the host, not to a group"}},
           "limits":{"inflight":40,"allowed_qps":null}}],
-        "resources":[{"name":"order-create","passed_total":7,"refused_total":{"flow":2,"system":1},"inflight":1,"rt_ms":null}],
+        "resources":[{"tenant":"shop","name":"pay","passed_total":5,"refused_total":{},"inflight":0,"rt_ms":2.5},
+          {"name":"order-create","passed_total":7,"refused_total":{"flow":2,"system":1},"inflight":1,"rt_ms":null}],
         "clients":[{"pid":7,"uid":1000,"name":"shop","door":"gate","scope":"host","held":1}]}"#;
 
     #[test]
@@ -196,9 +227,11 @@ mod tests {
             "scope host: overload, because of cpu, at most 40 in flight",
             "throttle         not measured: no quota",
             "order-create                                7            3         1         -",
+            "shop: pay                                   5            0         0      2.50",
             "       7     1000 shop",
         ] {
             assert!(text.contains(part), "{part:?} is missing in\n{text}");
         }
+        assert!(!text.contains("steal"), "it belongs elsewhere:\n{text}");
     }
 }

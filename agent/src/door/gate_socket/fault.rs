@@ -163,13 +163,4 @@ impl Fault {
             "the resource changed while the agent decided; ask again",
         )
     }
-
-    pub(super) fn too_many(connections: usize) -> Self {
-        Self::new(
-            FaultCode::Busy,
-            format!(
-                "{connections} connections are open, more are not served; close some, or connect later"
-            ),
-        )
-    }
 }

@@ -12,9 +12,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::net::SocketType;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_seqpacket::{UnixSeqpacket, UnixSeqpacketListener};
 
+use super::peer::Peer;
+use super::places::{NoPlace, Place, Places};
 use super::socket_path::{self, PathError};
 use super::{Context, Settings};
 use fault::Fault;
@@ -57,12 +58,12 @@ impl GateSocket {
 
     /// Answers until it is dropped.
     pub async fn serve(mut self, context: Arc<Context>) {
-        let places = Arc::new(Semaphore::new(self.connections_max));
+        let places = Places::new(self.connections_max);
         loop {
             match self.listener.accept().await {
-                Ok(socket) => match Arc::clone(&places).try_acquire_owned() {
+                Ok(socket) => match take_place(&places, &socket) {
                     Ok(place) => self.begin(&context, socket, place),
-                    Err(_none_free) => refuse(socket, self.connections_max),
+                    Err(no_place) => refuse(socket, no_place),
                 },
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection to the gate socket");
@@ -72,7 +73,7 @@ impl GateSocket {
         }
     }
 
-    fn begin(&self, context: &Arc<Context>, socket: UnixSeqpacket, place: OwnedSemaphorePermit) {
+    fn begin(&self, context: &Arc<Context>, socket: UnixSeqpacket, place: Place) {
         let context = Arc::clone(context);
         let deadline = self.hello_deadline;
         tokio::spawn(async move {
@@ -84,10 +85,16 @@ impl GateSocket {
     }
 }
 
+/// A place for the user at the other end; one whom the kernel does not name counts as nobody's.
+fn take_place(places: &Arc<Places>, socket: &UnixSeqpacket) -> Result<Place, NoPlace> {
+    let uid = Peer::of(socket).map_or(u32::MAX, |peer| peer.uid);
+    places.take(uid)
+}
+
 /// Tells a connection over the bound why it is not served.
-fn refuse(socket: UnixSeqpacket, connections: usize) {
+fn refuse(socket: UnixSeqpacket, no_place: NoPlace) {
     let mut wire = Wire::new(socket);
-    wire.put(Fault::too_many(connections).frame());
+    wire.put(Fault::busy(&no_place).frame());
     tokio::spawn(async move {
         // A fresh socket has room for a frame, so this does not wait for the peer.
         if let Err(error) = wire.send().await {

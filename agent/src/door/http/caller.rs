@@ -10,6 +10,7 @@ use tokio::net::{UnixListener, UnixStream};
 
 use crate::door::Context;
 use crate::door::peer::{self, Peer};
+use crate::door::places::{Place, Places};
 use crate::door::tenants::Named;
 use crate::tenant::Tenant;
 
@@ -23,16 +24,20 @@ pub(super) struct Caller {
     pub(super) uid: u32,
     named: Named,
     sees_all: bool,
+    /// Held as long as the connection.
+    _place: Arc<Place>,
 }
 
 impl Caller {
-    fn of(socket: &UnixStream, context: &Context) -> io::Result<Self> {
+    fn of(socket: &UnixStream, places: &Arc<Places>, context: &Context) -> io::Result<Self> {
         let peer = Peer::of(socket)?;
+        let place = places.take(peer.uid).map_err(io::Error::other)?;
         let pidfd = peer::pidfd(socket);
         Ok(Self {
             uid: peer.uid,
             named: context.tenants.of(peer, pidfd.as_ref()).clone(),
             sees_all: context.tenants.shows_all_to(peer.uid),
+            _place: Arc::new(place),
         })
     }
 
@@ -54,12 +59,35 @@ impl Caller {
 #[derive(Debug)]
 pub(super) struct Callers {
     listener: UnixListener,
+    places: Arc<Places>,
     context: Arc<Context>,
 }
 
 impl Callers {
-    pub(super) const fn new(listener: UnixListener, context: Arc<Context>) -> Self {
-        Self { listener, context }
+    pub(super) fn new(
+        listener: UnixListener,
+        connections_max: usize,
+        context: Arc<Context>,
+    ) -> Self {
+        Self {
+            listener,
+            places: Places::new(connections_max),
+            context,
+        }
+    }
+}
+
+/// Answers a connection over the bound and ends it. A fresh socket has room for the answer, and nobody
+/// waits for the peer.
+fn refuse(socket: &UnixStream, why: &io::Error) {
+    let body = format!("{{\"error\":\"{why}\"}}");
+    let length = body.len();
+    let answer = format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\n\
+         connection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+    );
+    if let Err(error) = socket.try_write(answer.as_bytes()) {
+        tracing::debug!(%error, "a connection over the bound was not told so");
     }
 }
 
@@ -69,13 +97,11 @@ impl Listener for Callers {
 
     async fn accept(&mut self) -> (UnixStream, Caller) {
         loop {
-            let accepted = self.listener.accept().await;
-            let known = accepted.and_then(|(stream, _path)| {
-                let caller = Caller::of(&stream, &self.context)?;
-                Ok((stream, caller))
-            });
-            match known {
-                Ok(accepted) => return accepted,
+            match self.listener.accept().await {
+                Ok((stream, _path)) => match Caller::of(&stream, &self.places, &self.context) {
+                    Ok(caller) => return (stream, caller),
+                    Err(error) => refuse(&stream, &error),
+                },
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection to the HTTP socket");
                     tokio::time::sleep(ACCEPT_RETRY).await;
@@ -93,5 +119,61 @@ impl Listener for Callers {
 impl Connected<IncomingStream<'_, Callers>> for Caller {
     fn connect_info(stream: IncomingStream<'_, Callers>) -> Self {
         stream.remote_addr().clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use crate::door::http::{FILE_NAME, Listeners};
+    use crate::door::tests::{context, settings};
+
+    use super::*;
+
+    const DEADLINE: Duration = Duration::from_secs(5);
+
+    /// The first bytes of what comes back to a question that leaves the connection open.
+    async fn status_of(stream: &mut UnixStream) -> io::Result<String> {
+        stream
+            .write_all(b"GET /healthz HTTP/1.1\r\nhost: tidegate\r\n\r\n")
+            .await?;
+        let mut head = [0; 12];
+        stream.read_exact(&mut head).await?;
+        Ok(String::from_utf8_lossy(&head).into_owned())
+    }
+
+    #[tokio::test]
+    async fn a_connection_over_the_bound_is_told_so_and_ends() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut settings = settings(directory.path());
+        settings.connections_max = 1;
+        let door = Listeners::open(&settings).unwrap();
+        tokio::spawn(door.serve(context()));
+        let connect = || UnixStream::connect(directory.path().join(FILE_NAME));
+        let mut first = connect().await.unwrap();
+        assert_eq!(status_of(&mut first).await.unwrap(), "HTTP/1.1 200");
+
+        let mut told = String::new();
+        let mut over = connect().await.unwrap();
+        let read = over.read_to_string(&mut told);
+        tokio::time::timeout(DEADLINE, read).await.unwrap().unwrap();
+        assert!(told.starts_with("HTTP/1.1 503"), "{told}");
+        let why = "1 connections are open, more are not served; close some, or connect later";
+        assert!(
+            told.ends_with(&format!("{{\"error\":\"{why}\"}}")),
+            "{told}"
+        );
+
+        drop(first);
+        let freed = async {
+            loop {
+                let status = status_of(&mut connect().await.unwrap()).await;
+                if status.is_ok_and(|status| status == "HTTP/1.1 200") {
+                    return;
+                }
+            }
+        };
+        tokio::time::timeout(DEADLINE, freed).await.unwrap();
     }
 }

@@ -35,6 +35,7 @@ const BODY_MAX: usize = 64 * 1024;
 pub struct Listeners {
     unix: UnixListener,
     metrics: Option<TcpListener>,
+    connections_max: usize,
 }
 
 impl Listeners {
@@ -58,6 +59,7 @@ impl Listeners {
         Ok(Self {
             unix,
             metrics: metrics.transpose()?,
+            connections_max: settings.connections_max,
         })
     }
 
@@ -72,7 +74,7 @@ impl Listeners {
             let routes = with_fallbacks(told_to_all()).with_state(Arc::clone(&context));
             tokio::spawn(axum::serve(metrics, routes).into_future());
         }
-        let callers = Callers::new(self.unix, Arc::clone(&context));
+        let callers = Callers::new(self.unix, self.connections_max, Arc::clone(&context));
         let routes = with_fallbacks(routes()).with_state(context);
         let routes = routes.into_make_service_with_connect_info::<Caller>();
         if let Err(error) = axum::serve(callers, routes).await {
