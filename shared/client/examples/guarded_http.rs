@@ -78,6 +78,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let client = builder.connect()?;
     let resource = client.resource(&options.resource)?;
     let listener = TcpListener::bind(&options.listen)?;
+    // Few workers hold few requests: what waits to be accepted counts as well.
+    client.watch_listener(&listener)?;
     let mut stdout = io::stdout();
     writeln!(stdout, "{}", listener.local_addr()?)?;
     stdout.flush()?;
