@@ -1,5 +1,6 @@
 //! Each worker accepts a connection, asks the guard, works and closes it. Connections that no worker
-//! has taken wait in the kernel's accept queue, unseen by the guard.
+//! has taken wait in the kernel's accept queue. Tidegate is shown the listener and counts them; a
+//! rival does not see them.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};

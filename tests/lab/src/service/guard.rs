@@ -1,6 +1,7 @@
 //! What stands in front of the work: Tidegate's client, or a rival law in the service itself.
 
 use std::io;
+use std::net::TcpListener;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -57,11 +58,15 @@ pub(super) enum Pass {
 }
 
 impl Guard {
-    /// The guard that the lab asks for.
-    pub(super) fn of(options: &Options, counts: &Arc<Counts>) -> io::Result<Self> {
+    /// The guard that the lab asks for; Tidegate's is shown the listener.
+    pub(super) fn of(
+        options: &Options,
+        counts: &Arc<Counts>,
+        listener: &TcpListener,
+    ) -> io::Result<Self> {
         if options.law == Law::Adaptive {
-            return Resources::connect(options)
-                .map(|resources| Self::Tidegate(Box::new(resources)));
+            let resources = Resources::connect(options, listener)?;
+            return Ok(Self::Tidegate(Box::new(resources)));
         }
         let rival = Arc::new(Rivalled {
             began: Instant::now(),
@@ -96,12 +101,13 @@ impl Guard {
 }
 
 impl Resources {
-    fn connect(options: &Options) -> io::Result<Self> {
+    fn connect(options: &Options, listener: &TcpListener) -> io::Result<Self> {
         let mut builder = Client::builder().on_missing_agent(OnMissingAgent::Fail);
         if let Some(dir) = &options.runtime_dir {
             builder = builder.runtime_dir(dir);
         }
         let client = builder.connect().map_err(io::Error::other)?;
+        client.watch_listener(listener).map_err(io::Error::other)?;
         let name = &options.resource;
         let resource = |name: &str| client.resource(name).map_err(io::Error::other);
         Ok(Self {

@@ -111,7 +111,7 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let counts = Arc::new(Counts::default());
     let service = Arc::new(Service {
-        guard: Guard::of(options, &counts)?,
+        guard: Guard::of(options, &counts, &listener)?,
         counts,
         work: Duration::from_micros(options.work_us),
         downstream: Duration::from_millis(options.downstream_ms),
