@@ -4,7 +4,7 @@
 //! that the CPU is short, `E_lim` is the wide limit and `L` the tight one (see `estimate`):
 //!
 //! ```text
-//!                   N >= E_lim and P, or N >= 3 E_lim,
+//!                   N >= E_lim and P, or N >= 2 E_lim,
 //!                   or decisions have refused near E_lim
 //!      ┌──────────────────────────────────────────────────────┐
 //!      │                                                      ▼
@@ -12,7 +12,7 @@
 //!  │ cold │ ──────────────────────────────► │ healthy │   │ overload │ admits while N < L
 //!  └──────┘                                 └─────────┘   └──────────┘
 //!      admit while N < E_lim, or while P is     ▲             │
-//!      missing up to 3 E_lim                    └─────────────┘
+//!      missing up to 2 E_lim                    └─────────────┘
 //!                         demand < 0.9 for 5 ticks in a row (doubling up to
 //!                         20 when overload came back within 30 s)
 //!
@@ -67,7 +67,14 @@ use thread_limit::ThreadLimit;
 
 /// Past this many times the entry limit a scope is in overload, whatever its CPU says. Decisions and
 /// the law use the same.
-pub const FAR_OVER: u32 = 3;
+///
+/// Evidence comes a tick or two after a steep step, and until then this much work queues: at twice,
+/// whoever is admitted waits 400 ms or so. Three times was tried in the lab: at ten times the capacity
+/// a tenth of the first six seconds' work was answered too late.
+pub const FAR_OVER: u32 = 2;
+
+/// A count that decisions hold just under a limit is at it, from this share of the limit on.
+const HELD_UNDER: f64 = 0.75;
 
 /// Ticks whose mean is "lately".
 const LATELY_TICKS: usize = 10;
@@ -206,10 +213,12 @@ impl Law {
         }
         let held = tick.sample.held();
         let short = self.is_short(tick.settings);
-        let far_over = held >= limits.entry * f64::from(FAR_OVER);
         let queue = held >= limits.entry;
-        // Decisions that refuse at the entry limit keep the count just under it.
-        let refused_near = tick.sample.shed > 0 && self.published.short && is_near(held, limits);
+        // Decisions that refuse at a limit keep the count just under it.
+        let refused = tick.sample.shed > 0;
+        let refused_near = refused && self.published.short && is_near(held, limits);
+        let far = limits.entry * f64::from(FAR_OVER);
+        let far_over = held >= far || (refused && held >= far * HELD_UNDER);
         if (queue && short) || (far_over && !self.estimate.is_cold()) || refused_near {
             self.overload = Some(tick.cause());
             self.run.enter(self.now_ns, &tick.settings.release.healthy);
@@ -233,7 +242,7 @@ impl Law {
     /// Adapts the tight limit to what shedding did; true when it did nothing.
     fn feed_back(&mut self, tick: &Step<'_>, limits: &Limits) -> bool {
         self.slack
-            .update(&tick.pressed(), limits, &tick.settings.tight);
+            .update(&tick.pressed(self.cpus), limits, &tick.settings.tight);
         let lately = self.history.sums(LATELY_TICKS);
         self.effect
             .update(&tick.observation(&lately), &tick.settings.effect)

@@ -1,8 +1,9 @@
 //! Slack feedback: what the tight limit needs beyond the model.
 //!
 //! A service that waits for others keeps fewer requests on the CPU than the model thinks. The sign
-//! is a CPU that is not full in a tick that refused; then the limit grows. It shrinks again while
-//! the CPU is full or tasks queue for it.
+//! is a CPU that is not full in a tick that refused; then the limit grows, unless a task waits for
+//! each CPU anyway: then others use what is missing, or it is measured a little low, and more
+//! requests would only wait. It shrinks again while the CPU is full or tasks queue for it.
 
 use super::estimate::Limits;
 use super::number::blend;
@@ -22,6 +23,8 @@ pub(super) struct Pressed {
     pub busy: f64,
     /// Whether tasks queued for a CPU; `None` is not measured.
     pub queueing: Option<bool>,
+    /// Whether a task waited for each CPU.
+    pub waiting: bool,
     /// Whether requests were refused.
     pub refused: bool,
 }
@@ -38,7 +41,7 @@ impl Slack {
         self.busy = blend(self.busy, tick.busy, settings.busy_weight);
         if tick.queueing == Some(true) {
             self.extra *= settings.queue_shrink;
-        } else if tick.refused && self.busy < settings.grow_under {
+        } else if tick.refused && !tick.waiting && self.busy < settings.grow_under {
             self.extra += (settings.grow * limits.tight).max(1.0);
         } else if self.busy > settings.shrink_over {
             self.extra *= settings.shrink;

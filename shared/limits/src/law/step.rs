@@ -41,8 +41,9 @@ impl Step<'_> {
     }
 
     /// The tick as slack feedback sees it.
-    pub(super) fn pressed(&self) -> Pressed {
+    pub(super) fn pressed(&self, cpus: f64) -> Pressed {
         Pressed {
+            waiting: self.sample.waiters.is_some_and(|waiters| waiters >= cpus),
             busy: self.busy,
             queueing: self.sample.waiters.map(|_| self.queueing()),
             refused: self.sample.shed > 0,

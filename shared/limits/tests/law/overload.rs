@@ -1,6 +1,6 @@
 //! In overload the law holds goodput, reacts in time, and lets go in time.
 
-use crate::service::{Phase, Service, run};
+use crate::service::{Fate, Phase, Service, run};
 use tidegate_abi::decision::ScopeState;
 
 const WAITING: Service = Service {
@@ -79,6 +79,25 @@ fn goodput_stays_at_95_percent_of_what_can_be_had() {
             );
         }
     }
+}
+
+#[test]
+fn whoever_is_admitted_at_the_step_waits_half_a_second_at_most() {
+    let service = Service {
+        constant_work: true,
+        ..Service::PLAIN
+    };
+    let outcome = run(service, &step_up(10.0), END_S, 7);
+    let longest = outcome
+        .requests
+        .iter()
+        .filter(|(arrival, _fate)| (STEP_S..STEP_S + 2.0).contains(arrival))
+        .filter_map(|(_arrival, fate)| match fate {
+            Fate::Answered { after_s } => Some(*after_s),
+            Fate::Refused | Fate::Lost => None,
+        })
+        .fold(0.0, f64::max);
+    assert!((0.1..0.5).contains(&longest), "{longest:.3} s");
 }
 
 #[test]

@@ -102,6 +102,49 @@ fn a_queue_at_a_short_cpu_is_overload_and_names_the_cpu() {
 }
 
 #[test]
+fn decisions_that_refuse_far_over_the_entry_limit_are_overload_at_the_next_tick() {
+    let mut law = warm();
+    // They keep the count just under twice the entry limit; the CPU was full for half the tick only.
+    let held = 2 * law.published().entry - 3;
+    let piled_up = |shed| Sample {
+        inflight: held,
+        passed: u64::from(held),
+        busy: Some(0.7),
+        waiters: Some(1.0),
+        shed,
+        ..half_load()
+    };
+    let mut healthy = law.clone();
+    assert_eq!(
+        healthy.step(&piled_up(0), &Settings::default()).state,
+        ScopeState::Healthy
+    );
+    let published = law.step(&piled_up(90), &Settings::default());
+    assert_eq!(published.state, ScopeState::Overload);
+}
+
+#[test]
+fn a_cpu_that_reads_a_little_low_raises_no_limit_while_a_task_waits_for_it() {
+    let overload = |waiters| {
+        let mut law = warm();
+        let pressed = Sample {
+            busy: Some(0.95),
+            own: Some(0.95),
+            waiters: Some(waiters),
+            shed: 100,
+            ..full_load()
+        };
+        let begun = replay(&mut law, &pressed, 12).tight;
+        (begun, replay(&mut law, &pressed, 60).tight)
+    };
+    // A pool of eight workers on two CPUs: six wait, never more.
+    let (begun, after) = overload(6.0);
+    assert_eq!(after, begun);
+    let (begun, after) = overload(0.5);
+    assert!(after > begun, "{begun} {after}");
+}
+
+#[test]
 fn what_is_not_finite_is_not_measured_and_opens() {
     for odd in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
         let sample = Sample {

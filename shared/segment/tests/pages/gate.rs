@@ -252,9 +252,9 @@ fn the_client_finds_overload_by_itself_when_the_entry_limit_is_reached() {
         tight: 4,
         ..ScopeWord::OPEN
     };
-    // Without evidence the wide limit alone refuses nobody, up to three times of it.
+    // Without evidence the wide limit alone refuses nobody, up to twice of it.
     publish(&mut fixture, 0, healthy);
-    for _request in 0..30 {
+    for _request in 0..20 {
         let _held = enter(&fixture, &gate, slot).unwrap();
     }
     assert_eq!(enter(&fixture, &gate, slot).unwrap_err().limit, 4);
@@ -264,7 +264,7 @@ fn the_client_finds_overload_by_itself_when_the_entry_limit_is_reached() {
         0,
         ScopeWord {
             short: true,
-            entry: 31,
+            entry: 21,
             ..healthy
         },
     );
