@@ -281,6 +281,24 @@ fn a_process_is_in_the_scope_of_its_group_and_one_without_in_the_host() {
 }
 
 #[test]
+fn a_process_of_a_declared_group_has_the_declared_settings_from_its_first_tick_on() {
+    let mut bench = Bench::new(Plan {
+        declared: vec![declared("orders", ORDERS)],
+        ..Plan::default()
+    });
+    // The search for declared groups has just been; the next one is a second away.
+    bench.tick(2, 10);
+    bench.add_group(ORDERS);
+    let membership = format!("0::{ORDERS}\n");
+    write(bench.dir.path(), &format!("proc/{PID}/cgroup"), &membership);
+    let orders = bench.scope_of(PID);
+    bench.tick(1, 10);
+    let scopes = bench.handle.snapshot().scopes;
+    let scope = scopes.iter().find(|scope| scope.index == orders);
+    assert_eq!(scope.map(|scope| &*scope.name), Some("orders"));
+}
+
+#[test]
 fn a_declared_group_is_found_within_a_second_and_its_place_is_freed_when_it_goes() {
     let mut bench = Bench::new(Plan {
         declared: vec![declared("orders", ORDERS)],

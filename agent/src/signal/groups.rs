@@ -129,6 +129,11 @@ impl Groups {
         })
     }
 
+    /// Groups that are watched.
+    pub(crate) fn count(&self) -> usize {
+        self.slots.iter().flatten().count()
+    }
+
     fn free_slot(&self) -> Option<usize> {
         let free = self
             .slots

@@ -78,7 +78,13 @@ impl Sampler {
     /// The process is gone, its group is not in sight, or there are too many groups.
     pub fn watch_process(&mut self, pid: u32) -> Result<GroupKey, Missing> {
         let places = self.layout.places_of_process(Some(pid))?;
-        self.groups.watch(places)
+        let known = self.groups.count();
+        let watched = self.groups.watch(places);
+        if self.groups.count() > known {
+            // Which pattern it fits is to be known by the end of this tick.
+            self.search.next_ns = 0;
+        }
+        watched
     }
 
     /// Watches the group at a path below the mount of the cpu controller.
