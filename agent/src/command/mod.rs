@@ -4,6 +4,7 @@ mod bench;
 mod check;
 mod doctor;
 mod enter;
+mod explain;
 mod output;
 mod place;
 mod replay;
@@ -24,6 +25,7 @@ Examples:
   tidegate run --config ./tidegate.toml
   tidegate enter order-create                in another terminal: ask it
   tidegate status
+  tidegate explain order-create              why was it refused?
 
 Exit codes: 0 done, 1 failure, 2 wrong usage or invalid configuration, 3 refused.";
 
@@ -52,6 +54,8 @@ enum Command {
     Doctor(doctor::Options),
     /// Show what the agent sees and decides now
     Status(status::Options),
+    /// Tell which rules act on a resource, what each refused and how each is
+    Explain(explain::Options),
     /// Ask the agent once, as a service would
     Enter(enter::Options),
     /// Tell what a configuration would have done with what was recorded
@@ -71,6 +75,7 @@ pub fn main(allocations: Allocations) -> ExitCode {
         Command::Check(options) => check::run(&options),
         Command::Doctor(options) => doctor::run(&options),
         Command::Status(options) => status::run(&options),
+        Command::Explain(options) => explain::run(&options),
         Command::Enter(options) => enter::run(&options),
         Command::Replay(options) => replay::run(&options),
         Command::Bench(options) => bench::run(&options, allocations),

@@ -2,7 +2,9 @@
 
 mod text;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
 
 use super::output::{Failure, say};
 use super::place::Surroundings;
@@ -23,23 +25,33 @@ pub(super) struct Options {
 }
 
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
-    let directory = Surroundings::here().to_ask(options.runtime_dir.as_deref());
+    let body = told(options.runtime_dir.as_deref(), "/v1/status")?;
+    if options.json {
+        say(body.trim_end());
+        return Ok(());
+    }
+    say(text::text(&read(&body)?).trim_end());
+    Ok(())
+}
+
+/// What the agent answers to a GET.
+pub(super) fn told(runtime_dir: Option<&Path>, path: &str) -> Result<String, Failure> {
+    let directory = Surroundings::here().to_ask(runtime_dir);
     let mut caller = HttpConnection::connect(&directory).map_err(Failure::of)?;
-    let answer = caller.get("/v1/status").map_err(Failure::of)?;
+    let answer = caller.get(path).map_err(Failure::of)?;
     let body = String::from_utf8_lossy(&answer.body);
     if answer.status != 200 {
         let text = format!("the agent answered {}: {body}", answer.status);
         return Err(Failure::Failed(text));
     }
-    if options.json {
-        say(body.trim_end());
-        return Ok(());
-    }
-    let status = serde_json::from_str(&body).map_err(|error| {
+    Ok(body.into_owned())
+}
+
+/// Reads such an answer.
+pub(super) fn read<T: DeserializeOwned>(body: &str) -> Result<T, Failure> {
+    serde_json::from_str(body).map_err(|error| {
         Failure::Failed(format!(
-            "the agent's status cannot be read ({error}); are both of one version?"
+            "the agent's answer cannot be read ({error}); are both of one version?"
         ))
-    })?;
-    say(text::text(&status).trim_end());
-    Ok(())
+    })
 }

@@ -1,8 +1,10 @@
 //! What is kept while the agent runs: the configuration and rules in force, and what was shown.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use tidegate_segment::clock::monotonic_ns;
 
 use super::live::{self, LiveLine, print};
 use super::{ready, reload, start_text};
@@ -11,6 +13,7 @@ use crate::config::schema::fault::Fault;
 use crate::control::{Event, Snapshot};
 use crate::door::Context;
 use crate::recording::Notes;
+use crate::tenant::breakers::{BreakerChange, BreakerWatch};
 
 /// Ticks after which what is not measured yet is told as such.
 const SETTLED_TICKS: u64 = 30;
@@ -25,6 +28,8 @@ pub(super) struct Keeper {
     /// Rules in force.
     rules: usize,
     live: LiveLine,
+    /// By the names of the tenants.
+    breakers: BTreeMap<Arc<str>, BreakerWatch>,
     told_signals: bool,
     /// Ticks when the service manager was told last that the agent ticks.
     told_ticks: u64,
@@ -46,6 +51,7 @@ impl Keeper {
             context,
             rules,
             live: LiveLine::new(),
+            breakers: BTreeMap::new(),
             told_signals: false,
             told_ticks: 0,
             recording: None,
@@ -154,6 +160,12 @@ impl Keeper {
         for event in self.context.control.events() {
             log(&event);
         }
+        for named in self.context.tenants.iter() {
+            let watch = self.breakers.entry(Arc::clone(&named.name)).or_default();
+            for change in watch.look(&named.tenant, monotonic_ns()) {
+                log_breaker(&named.name, &change);
+            }
+        }
         self.live.show(&snapshot);
     }
 
@@ -185,6 +197,20 @@ impl Keeper {
         self.live.end();
         tracing::info!("ends");
     }
+}
+
+fn log_breaker(tenant: &str, change: &BreakerChange) {
+    let BreakerChange { from, now } = change;
+    tracing::warn!(
+        tenant,
+        resource = &*now.resource,
+        rule = now.rule,
+        from = from.name(),
+        to = now.state.name(),
+        opened_by = now.opened_by,
+        openings = now.changes.open,
+        "a breaker is in another state"
+    );
 }
 
 fn log(event: &Event) {

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use tidegate_abi::board::ScopeWord;
 use tidegate_abi::decision::{RefusalKind, ScopeState};
+use tidegate_limits::breaker::State;
+use tidegate_segment::clock::monotonic_ns;
 
 use super::metric::MetricId;
 use super::scrape::Scrape;
@@ -63,6 +65,7 @@ fn label(named: &Named) -> &str {
 
 fn fill_tenant(scrape: &mut Scrape, label: &str, tenant: &Tenant) {
     fill_resources(scrape, label, tenant);
+    fill_breakers(scrape, label, tenant);
     let clients = u64::try_from(tenant.clients().count()).unwrap_or(u64::MAX);
     scrape.set_count(MetricId::Clients, &[label], clients);
     let without_agent = tenant.seats().unusual().without_agent;
@@ -92,6 +95,17 @@ fn fill_resources(scrape: &mut Scrape, label: &str, tenant: &Tenant) {
         scrape.set_count(MetricId::ResourceInflight, &labels, counts.inflight);
         let sum = Duration::from_nanos(counts.rt_ns);
         scrape.set_summary(MetricId::ResourceRt, &labels, counts.success, sum);
+    }
+}
+
+fn fill_breakers(scrape: &mut Scrape, label: &str, tenant: &Tenant) {
+    for breaker in tenant.breakers(monotonic_ns()) {
+        for state in State::ALL {
+            let labels = [&*breaker.resource, &*breaker.rule, state.name(), label];
+            scrape.set_flag(MetricId::BreakerState, &labels, breaker.state == state);
+            let changes = u64::from(breaker.changes.to(state));
+            scrape.set_count(MetricId::BreakerChanges, &labels, changes);
+        }
     }
 }
 

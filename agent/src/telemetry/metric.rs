@@ -51,7 +51,7 @@ pub enum Label {
     Scope,
     /// Name of a signal, see [`tidegate_abi::signal::SignalId`].
     Signal,
-    /// Name of a state, see [`tidegate_abi::decision::ScopeState`].
+    /// Name of a state, see [`tidegate_abi::decision::ScopeState`] and [`tidegate_limits::breaker::State`].
     State,
     /// `entry` or `tight`.
     Limit,
@@ -59,6 +59,8 @@ pub enum Label {
     Tenant,
     /// Name of a resource; the scrape bounds them.
     Resource,
+    /// Id of a rule.
+    Rule,
     /// Who refused, see [`tidegate_abi::decision::RefusalKind`].
     Reason,
 }
@@ -74,6 +76,7 @@ impl Label {
             Self::Limit => "limit",
             Self::Tenant => "tenant",
             Self::Resource => "resource",
+            Self::Rule => "rule",
             Self::Reason => "reason",
         }
     }
@@ -152,6 +155,10 @@ metric_table! {
         "Requests in flight.";
     ResourceRt: "tidegate_resource_rt_seconds" Summary Seconds [Resource Tenant]
         "Response times of the requests that ended well.";
+    BreakerState: "tidegate_breaker_state" Gauge None [Resource Rule State Tenant]
+        "1 for the state that the breaker is in (closed, open or half-open), else 0.";
+    BreakerChanges: "tidegate_breaker_changes_total" Counter None [Resource Rule State Tenant]
+        "How often the breaker came into the state.";
     OtherResources: "tidegate_other_resources" Gauge None []
         "Resources over the bound on label values; together they are the resource __other__.";
 

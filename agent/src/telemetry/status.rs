@@ -1,11 +1,13 @@
 //! The shape of `tidegate status --json` and `GET /v1/status`, which scripts rely on.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Serialize;
 use tidegate_abi::board::ScopeWord;
 use tidegate_abi::decision::{RefusalKind, ScopeState};
 use tidegate_segment::board::Slot;
+use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::ledger::NodeCounts;
 
 use crate::control::{ScopeSnapshot, Snapshot};
@@ -15,6 +17,7 @@ use crate::rule::Body;
 use crate::rule::degrade::Guarded;
 use crate::signal::Reading;
 use crate::tenant::Tenant;
+use crate::tenant::breakers::BreakerNow;
 use crate::tenant::client::Client as Connected;
 
 /// Everything.
@@ -84,6 +87,18 @@ pub struct Resource {
     inflight: u64,
     /// Mean response time of all that ended well; null before the first.
     rt_ms: Option<f64>,
+    /// Its breakers, in the order in which they are asked.
+    breakers: Vec<Breaker>,
+}
+
+/// A breaker of a resource.
+#[derive(Debug, Serialize)]
+struct Breaker {
+    rule: String,
+    state: &'static str,
+    /// Until the next probe, or until the present one must have ended; 0 when closed.
+    left_ms: u64,
+    opened_total: u32,
 }
 
 /// A connected process.
@@ -273,16 +288,30 @@ impl Signal {
 }
 
 impl Resource {
-    fn of(named: &Named, name: &str, slot: Slot) -> Self {
+    /// A resource by its slot.
+    pub(super) fn of(named: &Named, name: &Arc<str>, slot: Slot) -> Self {
         let counts = named.tenant.seats().node_counts(slot);
+        let breakers = named.tenant.breakers_of(name, slot, monotonic_ns());
         let kinds = RefusalKind::ALL.iter().zip(counts.refused);
         Self {
             tenant: named.name.to_string(),
-            name: name.to_owned(),
+            name: name.to_string(),
             passed_total: counts.passed,
             refused_total: kinds.map(|(kind, count)| (kind.name(), count)).collect(),
             inflight: counts.inflight,
             rt_ms: mean_ms(&counts),
+            breakers: breakers.into_iter().map(Breaker::of).collect(),
+        }
+    }
+}
+
+impl Breaker {
+    fn of(now: BreakerNow) -> Self {
+        Self {
+            state: now.state.name(),
+            left_ms: now.left_ns.div_ceil(1_000_000),
+            opened_total: now.changes.open,
+            rule: now.rule,
         }
     }
 }

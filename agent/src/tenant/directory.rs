@@ -159,6 +159,16 @@ impl Directory {
             .ok()
     }
 
+    /// Where a name is counted, without giving it a slot: its own, or the overflow resource where it found
+    /// none; `None` while it may still get one.
+    pub fn known(&self, name: &str) -> Option<Found> {
+        if let Some(slot) = self.find(name) {
+            return Some(found(slot));
+        }
+        let full = !self.writer.lock().has_room(KEPT_SHARE);
+        full.then(|| found(Slot::OVERFLOW))
+    }
+
     /// The slot of a name that has one.
     pub fn find(&self, name: &str) -> Option<Slot> {
         self.view.read().slots.get(name).copied()
@@ -180,7 +190,8 @@ impl Directory {
         };
         let mut room = writer.room.clone();
         room.begin(self.limits().rules(), limits.rules());
-        let set = self.compile(&writer.names, &limits, &mut room);
+        let mut set = self.compile(&writer.names, &limits, &mut room);
+        let system = limits.system().placed(&mut set.pool);
         room.end();
         published.unplaced.extend(set.left_out);
         let records = |slot: Slot| {
@@ -191,7 +202,7 @@ impl Directory {
         let table = RuleSet {
             rules: &set.rules,
             pool: set.pool.words(),
-            system: limits.system(),
+            system,
         };
         writer.rules.publish(table, records)?;
         writer.room = room;

@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 pub use tidegate_abi::message::Part;
-use tidegate_segment::board::SystemRules;
 
-use super::compile::{is_in_force, system};
+use super::compile::is_in_force;
+use super::compile::system::Merged;
 use crate::rule::degrade::Guarded;
 use crate::rule::flow::{LimitOrigin, Strategy};
 use crate::rule::{Body, Flow, Pattern, Resource, Rule, RuleSet};
@@ -31,14 +31,14 @@ pub struct Limits {
     /// Resources at which rules of others look.
     related: HashSet<String>,
     not_in_force: Vec<usize>,
-    system: Option<SystemRules>,
+    system: Merged,
 }
 
 impl Limits {
     /// Finds who the rules of a set are for.
     pub fn of(rules: Arc<RuleSet>) -> Self {
         let mut limits = Self {
-            system: system::merged(&rules),
+            system: Merged::of(&rules),
             ..Self::default()
         };
         for (index, rule) in rules.rules().iter().enumerate() {
@@ -85,12 +85,12 @@ impl Limits {
     }
 
     /// The system rules, merged.
-    pub const fn system(&self) -> Option<SystemRules> {
+    pub const fn system(&self) -> Merged {
         self.system
     }
 
-    /// Rules that requests are not held against: those that are off, those that leave all to a cluster
-    /// server, and system rules that are to observe.
+    /// Rules that requests are not held against: those that are off, and those that leave all to a cluster
+    /// server.
     pub fn not_in_force(&self) -> impl Iterator<Item = &Rule> {
         let places = self.not_in_force.iter();
         places.filter_map(|index| self.rules.rules().get(*index))
@@ -130,6 +130,16 @@ impl Limits {
         }
         placed.sort_by_key(|placed| (rank(&placed.rule.body), placed.index));
         placed
+    }
+
+    /// The system rules that requests are held against.
+    pub fn system_rules(&self) -> impl Iterator<Item = Placed<'_>> {
+        let rules = self.rules.rules().iter().enumerate();
+        rules
+            .filter(|(_index, rule)| {
+                matches!(rule.body, Body::System(_)) && is_in_force(&rule.body, rule.mode)
+            })
+            .map(|(index, rule)| Placed { index, rule })
     }
 
     fn at(&self, index: usize) -> Option<Placed<'_>> {
@@ -273,10 +283,6 @@ pub(crate) mod tests {
             resource = "a"
             count = 5
             mode = "off"
-            [[system]]
-            id = "watching"
-            qps = 5
-            mode = "observe"
             [[flow]]
             id = "shared"
             resource = "a"
@@ -286,6 +292,6 @@ pub(crate) mod tests {
         );
         assert_eq!(ids(&limits, "a"), Vec::<String>::new());
         let told: Vec<_> = limits.not_in_force().map(|rule| &rule.id).collect();
-        assert_eq!(told, ["watching", "off", "shared"]);
+        assert_eq!(told, ["off", "shared"]);
     }
 }

@@ -5,6 +5,7 @@
 //! sets, [`seats`] gives seats to processes, [`permit`] holds the permits given over sockets,
 //! [`decide`] asks the gate for callers that do not map the pages.
 
+pub mod breakers;
 pub mod client;
 pub mod compile;
 pub mod decide;

@@ -104,6 +104,9 @@ pub mod system {
         CPU = 5;
         /// Number of the rule, for messages.
         RULE = 6;
+        /// A run of pool words with the marks of the rules that observe, laid out as these words: start low
+        /// half, length high half; length 0 = none observes.
+        OBSERVED = 7;
     }
 }
 

@@ -76,8 +76,16 @@ pub mod node {
         LEAST_RT_EVEN_MS = 6;
         /// The same for buckets with an odd number.
         LEAST_RT_ODD_MS = 7;
-        /// What rules in observe mode would have refused, free-running: QPS low half, concurrency high.
+        /// What rules in observe mode would have refused, free-running: QPS low half, concurrency high. On
+        /// the inbound node what system rules in observe mode would have refused, low half.
         OBSERVED = 8;
+        /// What the plain concurrency rule refused, free-running; on the inbound node what the system rules
+        /// did.
+        REFUSED = 9;
+        /// The last of those: the value measured low half, the limit high half.
+        LAST = 10;
+        /// When that was, monotonic ns; 0 = never.
+        LAST_NS = 11;
     }
 }
 
@@ -92,6 +100,14 @@ pub mod state {
         STATE = 0;
         /// A second word of it: last release of warm-up with pacing, completions of a breaker.
         SECOND = 1;
+        /// The last refusal: the value measured low half, the limit high half.
+        LAST = 2;
+        /// When that was, monotonic ns; 0 = never.
+        LAST_NS = 3;
+        /// Changes of a breaker, free-running: `[half-open 22 | closed 21 | open 21]`.
+        CHANGES = 4;
+        /// Ratio or count that opened a breaker last, a double.
+        OPENED_BY = 5;
         /// Requests that the rule refused, free-running.
         REFUSED = 6;
         /// Requests that it would have refused if it did not only observe, free-running.

@@ -46,6 +46,11 @@ impl Caller {
         &self.named.tenant
     }
 
+    /// The same with its name.
+    pub(super) const fn named(&self) -> &Named {
+        &self.named
+    }
+
     /// The tenants that it may see.
     pub(super) fn sees(&self, context: &Context) -> Vec<Named> {
         if self.sees_all {

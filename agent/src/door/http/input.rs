@@ -194,7 +194,7 @@ fn token(text: &str) -> Option<Token> {
     digits.then(|| number.to_be_bytes())
 }
 
-fn check(field: &str, name: &str) -> Result<(), Wrong> {
+pub(super) fn check(field: &str, name: &str) -> Result<(), Wrong> {
     match check_name(name.as_bytes()) {
         Ok(_name) => Ok(()),
         Err(fault) => Err(Wrong::input(format!("{field} {}", fault.text()))),

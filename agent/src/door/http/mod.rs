@@ -105,6 +105,7 @@ fn routes() -> Router<Arc<Context>> {
         .route("/v1/status", get(report::status))
         .route("/v1/scopes", get(report::scopes))
         .route("/v1/resources", get(report::resources))
+        .route("/v1/explain", get(report::explain))
         .route("/v1/rules", get(report::rules))
         .route("/v1/rules/{kind}", put(report::put_rules))
         .layer(DefaultBodyLimit::max(BODY_MAX))

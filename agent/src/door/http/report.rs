@@ -2,18 +2,21 @@
 
 use std::sync::Arc;
 
-use axum::extract::{ConnectInfo, Path, State};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{ConnectInfo, Path, Query, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tidegate_segment::board::AgentLife;
 use tidegate_segment::clock::monotonic_ns;
 
 use super::answer::Wrong;
 use super::caller::Caller;
+use super::input;
 use crate::door::Context;
+use crate::telemetry::explain::Explained;
 use crate::telemetry::status::{self, RuleReport, Status};
 use crate::telemetry::{fill, scrape};
 
@@ -65,6 +68,27 @@ pub(super) async fn rules(
         generation: caller.tenant().board().rules_generation(),
         rules: status::rules(&caller.sees(&context)),
     })
+}
+
+/// Query of `GET /v1/explain`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Wanted {
+    resource: String,
+}
+
+pub(super) async fn explain(
+    State(context): State<Arc<Context>>,
+    ConnectInfo(caller): ConnectInfo<Caller>,
+    query: Result<Query<Wanted>, QueryRejection>,
+) -> Result<Json<Explained>, Wrong> {
+    let Query(wanted) = query.map_err(|rejection| Wrong::input(rejection.body_text()))?;
+    input::check("resource", &wanted.resource)?;
+    Ok(Json(Explained::of(
+        &context,
+        caller.named(),
+        &wanted.resource,
+    )))
 }
 
 pub(super) async fn put_rules(Path(kind): Path<String>) -> Wrong {

@@ -120,7 +120,7 @@ impl Compiler<'_> {
     /// What a resource needs besides its own rules.
     fn common_needs(&self) -> Needs {
         let mut needs = 0;
-        if self.limits.system().is_some() {
+        if self.limits.system().any() {
             needs |= Needs::SYSTEM;
         }
         if self.quirks().wanted() {
@@ -191,8 +191,7 @@ pub(super) fn is_in_force(body: &Body, mode: Mode) -> bool {
             .cluster
             .as_ref()
             .is_none_or(|cluster| cluster.fallback_to_local.unwrap_or(false)),
-        Body::System(_) => mode == Mode::Enforce,
-        Body::Flow(_) | Body::Authority(_) | Body::Degrade(_) => true,
+        Body::System(_) | Body::Flow(_) | Body::Authority(_) | Body::Degrade(_) => true,
     };
     falls_back && mode != Mode::Off
 }

@@ -40,7 +40,7 @@ pub struct Limit {
 
 impl Limit {
     /// The plain limit of a rule; `None` if a record cannot hold the rule.
-    pub(super) fn of(rule: &Rule, number: u32) -> Option<Self> {
+    pub fn of(rule: &Rule, number: u32) -> Option<Self> {
         let Body::Flow(flow) = &rule.body else {
             return None;
         };

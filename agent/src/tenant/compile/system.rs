@@ -2,20 +2,56 @@
 
 use tidegate_abi::decision::Mode;
 use tidegate_limits::system::Marks;
-use tidegate_segment::board::SystemRules;
+use tidegate_segment::board::{Span, SystemRules};
 
+use super::Pool;
 use crate::rule::{Body, RuleSet, System};
 
-/// The marks of the rules in force; `None` if nothing is checked. The first of them stands for all
-/// in messages.
-pub fn merged(rules: &RuleSet) -> Option<SystemRules> {
+/// The system rules of a set, merged.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Merged {
+    /// Those that refuse.
+    pub enforced: Option<SystemRules>,
+    /// Those that only observe.
+    pub observed: Option<SystemRules>,
+}
+
+impl Merged {
+    /// Merges the rules of each mode. The first of them stands for all in messages.
+    pub fn of(rules: &RuleSet) -> Self {
+        Self {
+            enforced: merged(rules, Mode::Enforce),
+            observed: merged(rules, Mode::Observe),
+        }
+    }
+
+    /// Whether any is in force.
+    pub const fn any(&self) -> bool {
+        self.enforced.is_some() || self.observed.is_some()
+    }
+
+    /// The rules as the board has them; those that observe go into the pool.
+    pub fn placed(&self, pool: &mut Pool) -> Option<SystemRules> {
+        let observed = self.observed.map(|rules| pool.put(rules.words().to_vec()));
+        let rules = self.enforced.or(self.observed.map(|rules| SystemRules {
+            marks: Marks::default(),
+            ..rules
+        }));
+        rules.map(|rules| SystemRules {
+            observed: observed.unwrap_or_default(),
+            ..rules
+        })
+    }
+}
+
+fn merged(rules: &RuleSet, mode: Mode) -> Option<SystemRules> {
     let quirks = rules.quirks().into();
     let mut first = None;
     let marks = (0..).zip(rules.rules()).filter_map(|(number, rule)| {
         let Body::System(system) = &rule.body else {
             return None;
         };
-        (rule.mode == Mode::Enforce).then(|| {
+        (rule.mode == mode).then(|| {
             first.get_or_insert(number);
             marks(system)
         })
@@ -25,6 +61,7 @@ pub fn merged(rules: &RuleSet) -> Option<SystemRules> {
         marks: Marks::merged(marks, quirks)?,
         rule: first?,
         quirks,
+        observed: Span::default(),
     })
 }
 

@@ -52,6 +52,20 @@ pub enum State {
     HalfOpen,
 }
 
+impl State {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Closed, Self::Open, Self::HalfOpen];
+
+    /// Its word on every surface.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::Open => "open",
+            Self::HalfOpen => "half_open",
+        }
+    }
+}
+
 /// The answer to one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
@@ -177,6 +191,20 @@ impl Breaker {
     /// The state at `now_ns`.
     pub fn state(&self, word: u64, now_ns: u64) -> State {
         self.at(word, now_ns).state
+    }
+
+    /// Time from `now_ns` until the next probe (open), or until the lease of the present one ends
+    /// (half-open), ns; 0 when closed.
+    pub fn left_ns(&self, word: u64, now_ns: u64) -> u64 {
+        match self.at(word, now_ns) {
+            held if held.state == State::Closed => 0,
+            held => held.until_ns(now_ns),
+        }
+    }
+
+    /// Whether the breaker opened between two of its words.
+    pub const fn opened(before: u64, after: u64) -> bool {
+        Held::unpack(before).generation != Held::unpack(after).generation
     }
 
     /// Asks for a call at `now_ns`.

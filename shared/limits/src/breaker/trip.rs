@@ -1,6 +1,7 @@
 //! What counts as a bad call, and how many of them are too many.
 
 use crate::breaker::tally::Tally;
+use crate::number::rounded;
 use crate::quirks::Quirks;
 
 /// When a breaker opens.
@@ -26,6 +27,17 @@ impl Trip {
         match self {
             Self::SlowRatio { max_rt_ns, .. } => rt_ns > max_rt_ns,
             Self::ErrorRatio(_) | Self::ErrorCount(_) => is_error,
+        }
+    }
+
+    /// A measured value and the threshold as whole numbers: shares in 1/1000, counts as they are.
+    pub fn shown(self, value: f64) -> (u32, u32) {
+        let whole = |value: f64| u32::try_from(rounded(value)).unwrap_or(u32::MAX);
+        match self {
+            Self::SlowRatio { ratio, .. } | Self::ErrorRatio(ratio) => {
+                (whole(value * 1_000.0), whole(ratio * 1_000.0))
+            }
+            Self::ErrorCount(count) => (whole(value), whole(count)),
         }
     }
 

@@ -151,14 +151,22 @@ impl ShortBreaker {
 
     /// Whether the breaker, if it is closed, stays so with this tally.
     pub fn stays_closed(&self, tally: Tally) -> bool {
-        let trip = match self.trip {
+        stays_closed(self.opens(), self.min_requests, tally)
+    }
+
+    /// What opened it and its threshold, as whole numbers, see [`Trip::shown`].
+    pub fn shown(&self, value: f64) -> (u32, u32) {
+        self.opens().shown(value)
+    }
+
+    const fn opens(&self) -> Trip {
+        match self.trip {
             trip::SLOW_RATIO => Trip::SlowRatio {
                 max_rt_ns: self.max_rt_ns,
                 ratio: self.threshold,
             },
             trip::ERROR_RATIO => Trip::ErrorRatio(self.threshold),
             _ => Trip::ErrorCount(self.threshold),
-        };
-        stays_closed(trip, self.min_requests, tally)
+        }
     }
 }

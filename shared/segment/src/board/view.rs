@@ -9,6 +9,9 @@ use super::read::TRIES;
 use super::{Board, Head, Record, Rule, ShortBreaker, Span};
 use crate::sync::{Ordering, Word, fence, peek};
 
+/// Words of a copy of the system rules.
+const WORDS: usize = 8;
+
 /// The rule set that was in force when the view was taken.
 ///
 /// It stays whole while the agent publishes the next set; only when the agent begins on the one
@@ -48,6 +51,8 @@ pub struct SystemRules {
     pub rule: u32,
     /// Whose behaviour they have where Sentinel has a known defect.
     pub quirks: Quirks,
+    /// The words of the rules that only observe, in the pool, see [`View::observed_system`].
+    pub observed: Span,
 }
 
 impl Board {
@@ -141,27 +146,16 @@ impl View {
     pub fn system(&self) -> Option<SystemRules> {
         let [even, odd] = header::SYSTEM_SETS;
         let start = if self.generation & 1 == 0 { even } else { odd };
-        let word = |field: usize| peek(self.header, start.saturating_add(field));
-        let set = word(system::SET);
-        let [qps, concurrency, average_rt_ms, load, cpu] = system::MARKS;
-        let mark =
-            |bit: u32, field: usize| (set >> bit & 1 != 0).then(|| f64::from_bits(word(field)));
-        let rules = SystemRules {
-            marks: Marks {
-                qps: mark(0, qps),
-                concurrency: mark(1, concurrency),
-                average_rt_ms: mark(2, average_rt_ms),
-                load: mark(3, load),
-                cpu: mark(4, cpu),
-            },
-            rule: super::split(word(system::RULE)).0,
-            quirks: if set >> 8 & 1 != 0 {
-                Quirks::Sentinel
-            } else {
-                Quirks::None
-            },
-        };
-        (set != 0 && self.is_whole()).then_some(rules)
+        let words = self.header.get(start..)?.first_chunk()?;
+        let rules = SystemRules::load(words);
+        let any = rules.marks != Marks::default() || rules.observed.length > 0;
+        (any && self.is_whole()).then_some(rules)
+    }
+
+    /// The system rules that only observe.
+    pub fn observed_system(&self, system: &SystemRules) -> Option<SystemRules> {
+        let rules = SystemRules::load(self.run(system.observed).first_chunk()?);
+        self.is_whole().then_some(rules)
     }
 
     /// Whether no writer has begun on this copy.
@@ -213,8 +207,33 @@ impl Board {
 }
 
 impl SystemRules {
+    fn load(words: &[Word; WORDS]) -> Self {
+        let word = |field: usize| peek(words, field);
+        let set = word(system::SET);
+        let [qps, concurrency, average_rt_ms, load, cpu] = system::MARKS;
+        let mark =
+            |bit: u32, field: usize| (set >> bit & 1 != 0).then(|| f64::from_bits(word(field)));
+        let (start, length) = super::split(word(system::OBSERVED));
+        Self {
+            marks: Marks {
+                qps: mark(0, qps),
+                concurrency: mark(1, concurrency),
+                average_rt_ms: mark(2, average_rt_ms),
+                load: mark(3, load),
+                cpu: mark(4, cpu),
+            },
+            rule: super::split(word(system::RULE)).0,
+            quirks: if set >> 8 & 1 != 0 {
+                Quirks::Sentinel
+            } else {
+                Quirks::None
+            },
+            observed: Span { start, length },
+        }
+    }
+
     /// The words of a copy.
-    pub(super) fn words(&self) -> [u64; 8] {
+    pub fn words(&self) -> [u64; WORDS] {
         let Marks {
             qps,
             concurrency,
@@ -223,20 +242,23 @@ impl SystemRules {
             cpu,
         } = self.marks;
         let marks = [qps, concurrency, average_rt_ms, load, cpu];
-        let mut words = [0; 8];
+        let mut words = [0; WORDS];
+        let mut put = |field: usize, value: u64| {
+            if let Some(word) = words.get_mut(field) {
+                *word = value;
+            }
+        };
         let mut set = if self.quirks.wanted() { 1 << 8 } else { 0 };
         for ((bit, mark), field) in (0_u32..).zip(marks).zip(system::MARKS) {
-            if let (Some(mark), Some(word)) = (mark, words.get_mut(field)) {
+            if let Some(mark) = mark {
                 set |= 1 << bit;
-                *word = mark.to_bits();
+                put(field, mark.to_bits());
             }
         }
-        if let Some(word) = words.get_mut(system::SET) {
-            *word = set;
-        }
-        if let Some(word) = words.get_mut(system::RULE) {
-            *word = u64::from(self.rule);
-        }
+        put(system::SET, set);
+        put(system::RULE, u64::from(self.rule));
+        let Span { start, length } = self.observed;
+        put(system::OBSERVED, super::halves(start, length));
         words
     }
 }

@@ -4,7 +4,7 @@ use core::num::NonZeroU64;
 
 use tidegate_abi::decision::{Outcome, Reason, RefusalKind};
 use tidegate_limits::breaker::tally::Tally;
-use tidegate_limits::breaker::{Admission, Breaker, Change, Completion};
+use tidegate_limits::breaker::{Admission, Breaker, Change, Completion, State as BreakerState};
 use tidegate_limits::number::whole_ms;
 
 use super::request::{Held, Pass, Passed, remember};
@@ -27,15 +27,27 @@ impl Gate {
         let Some(state) = self.ledger.state(asked.rule.state) else {
             return Answer::Go;
         };
-        let admission = state.word().step(|word| breaker.enter(word, asked.now_ns));
-        let (generation, probe) = match admission {
-            Some(Admission::Pass { generation }) => (generation, false),
-            Some(Admission::Probe { generation }) => (generation, true),
-            Some(Admission::Refuse { retry_after_ns }) => {
-                return Answer::Refuse(Refusal::breaker(asked.rule.number, retry_after_ns));
-            }
-            None => return Answer::Refuse(Refusal::breaker(asked.rule.number, PROBE_WAIT_NS)),
+        let refuse = |retry_after_ns| {
+            let shown = breaker.trip.shown(state.opened_by());
+            Answer::Refuse(Refusal::breaker(asked.rule.number, shown, retry_after_ns))
         };
+        let admission = state.word().step(|word| {
+            let (admission, next) = breaker.enter(word, asked.now_ns);
+            // A probe that ran out of its lease is found here.
+            ((admission, Breaker::opened(word, next)), next)
+        });
+        if matches!(admission, Some((_, true))) {
+            state.count_change(BreakerState::Open);
+        }
+        let (generation, probe) = match admission {
+            Some((Admission::Pass { generation }, _)) => (generation, false),
+            Some((Admission::Probe { generation }, _)) => (generation, true),
+            Some((Admission::Refuse { retry_after_ns }, _)) => return refuse(retry_after_ns),
+            None => return refuse(PROBE_WAIT_NS),
+        };
+        if probe {
+            state.count_change(BreakerState::HalfOpen);
+        }
         let passed = Passed {
             state: asked.rule.state,
             generation,
@@ -158,9 +170,13 @@ fn passed_of(held: &Held, state: u32) -> Option<Passed> {
 }
 
 fn put_back(state: State, breaker: &Breaker, passed: Passed, now_ns: u64) {
-    let _turn: Option<()> = state
-        .word()
-        .step(|word| ((), breaker.put_back(word, passed.generation, now_ns)));
+    let changed = state.word().step(|word| {
+        let next = breaker.put_back(word, passed.generation, now_ns);
+        (next != word, next)
+    });
+    if changed == Some(true) {
+        state.count_change(BreakerState::Open);
+    }
 }
 
 /// Adds a completion to the tally, then lets it decide.
@@ -199,15 +215,32 @@ fn judge(
             .second()
             .step(|word| ((), Tally::at(word, now_ns, interval_ns).cleared().word()));
     }
-    let _change: Option<Change> = state
-        .word()
-        .step(|word| breaker.complete(word, tally, call, now_ns));
+    let change = state.word().step(|word| {
+        let (change, next) = breaker.complete(word, tally, call, now_ns);
+        ((change, Breaker::opened(word, next)), next)
+    });
+    if let Some((change, opened)) = change {
+        note_change(state, change, opened);
+    }
+}
+
+/// Notes what a completion changed; a lease that ran out may have opened the breaker besides.
+#[inline]
+fn note_change(state: State, change: Change, opened: bool) {
+    if opened {
+        state.count_change(BreakerState::Open);
+    }
+    match change {
+        Change::None => {}
+        Change::Opened { value } => state.set_opened_by(value),
+        Change::Closed => state.count_change(BreakerState::Closed),
+    }
 }
 
 impl Refusal {
-    /// A breaker refused.
+    /// A breaker refused, because of what opened it last.
     #[cold]
-    pub(super) fn breaker(rule: u32, retry_after_ns: u64) -> Self {
+    pub(super) fn breaker(rule: u32, (value, limit): (u32, u32), retry_after_ns: u64) -> Self {
         let wait_ns = if retry_after_ns == u64::MAX {
             PROBE_WAIT_NS
         } else {
@@ -215,7 +248,7 @@ impl Refusal {
         };
         Self {
             kind: RefusalKind::Degrade,
-            ..Self::flow(Reason::BreakerOpen, rule, 0, 0, wait_ns)
+            ..Self::flow(Reason::BreakerOpen, rule, value, limit, wait_ns)
         }
     }
 }

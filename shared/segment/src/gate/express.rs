@@ -303,7 +303,7 @@ impl Gate {
         if names.needs.any(Needs::SHORT)
             && let Some(state) = self.ledger.state(names.qps_state)
         {
-            state.count_refused(false);
+            state.count_refused(false, (passed, names.qps_limit), now_ns);
         }
         desk.refuse(RefusalKind::Flow);
         let (rule, limit) = (names.qps_rule, names.qps_limit);
@@ -324,10 +324,12 @@ impl Gate {
                 return None;
             }
         }
-        state.count_refused(false);
+        let breaker = self.board.short_breaker(slot.index)?;
+        let shown = breaker.shown(state.opened_by());
+        state.count_refused(false, shown, now_ns);
         let desk = Desk::of(&self.rows.row(lane)?, slot, plain.direction)?;
         desk.refuse(RefusalKind::Degrade);
-        Some(Refusal::breaker(names.other_rule, left_ns).spread(now_ns))
+        Some(Refusal::breaker(names.other_rule, shown, left_ns).spread(now_ns))
     }
 
     /// Gives a request back where that takes no more than the express way; `None` = nothing was counted.

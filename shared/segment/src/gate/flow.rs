@@ -83,7 +83,12 @@ impl Gate {
     fn take_plain_place<C>(&self, ask: &Ask<'_, C>, record: &Record) -> Result<Cell, Refusal> {
         let (limit, rule) = (record.concurrency_limit, record.concurrency_rule);
         self.take_place(ask.slot, ask.request.count, limit)
-            .map_err(|inflight| Refusal::concurrency(rule, inflight, limit).spread(ask.now_ns))
+            .map_err(|inflight| {
+                if let Some(node) = self.ledger.node(ask.slot.index) {
+                    node.count_refused((inflight, limit), ask.now_ns);
+                }
+                Refusal::concurrency(rule, inflight, limit).spread(ask.now_ns)
+            })
     }
 
     /// Counts what the rules in observe mode would have refused.

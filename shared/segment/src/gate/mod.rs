@@ -70,6 +70,10 @@ pub enum Verdict {
 }
 
 /// The answer, or a wait on the way to it.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a box would be an allocation, and decisions make none"
+)]
 #[derive(Debug, Clone, Copy)]
 pub enum Step<'a> {
     /// Decided.

@@ -24,6 +24,25 @@ const ITEMS_OF_LINE: u32 = 8;
 /// When to come again where waiting alone does not help, ns.
 const LONG_WAIT_NS: u64 = 1_000_000_000;
 
+/// A value whose calls at once are limited, as a walk notes it for its commit.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Run {
+    key: ValueKey,
+    limit: u32,
+    rule: u32,
+}
+
+impl Run {
+    #[cold]
+    fn refusal(&self, running: u64) -> Refusal {
+        let running = u32::try_from(running).unwrap_or(u32::MAX);
+        Refusal {
+            kind: RefusalKind::Param,
+            ..Refusal::concurrency(self.rule, running, self.limit)
+        }
+    }
+}
+
 /// What a value is held to.
 #[derive(Debug, Clone, Copy)]
 enum ValueStep {
@@ -100,7 +119,7 @@ impl Gate {
         });
         let key = self.ledger.value_key(param.sets, value);
         let Some(step) = value_step(asked, param, limit) else {
-            return self.begin_value(asked, key, limit, walk);
+            return self.look_at_running(asked, key, limit, walk);
         };
         let count = walk.request().count;
         let state = item.and_then(|(number, _limit)| self.item(asked, number));
@@ -131,8 +150,9 @@ impl Gate {
         self.ledger.state(line)?.item(place)
     }
 
-    /// A limit on the calls of a value that run at once.
-    fn begin_value(
+    /// A limit on the calls of a value that run at once. It is only looked at here; the walk commits
+    /// it, since a request that still waits does not run.
+    fn look_at_running(
         &self,
         asked: &Asked<'_>,
         key: Option<ValueKey>,
@@ -140,28 +160,43 @@ impl Gate {
         walk: &mut Walk<'_>,
     ) -> Answer {
         let Some(key) = key else { return Answer::Go };
-        let refuse = Answer::Refuse(Refusal::value(asked, Reason::Concurrency, limit, None));
-        if asked.observes() {
-            let running = self.ledger.running(&self.board, key);
-            return if running < u64::from(limit) {
-                Answer::Go
-            } else {
-                refuse
-            };
+        let running = self.ledger.running(&self.board, key);
+        let run = Run {
+            key,
+            limit,
+            rule: asked.rule.number,
+        };
+        let has_room = running < u64::from(limit);
+        // A value that could not be remembered would never be given back and block itself for ever.
+        if has_room && (asked.observes() || remember(&mut walk.runs, run)) {
+            Answer::Go
+        } else {
+            Answer::Refuse(run.refusal(running))
         }
+    }
+
+    /// Begins the calls of the values that a walk noted, each held to its limit once.
+    ///
+    /// # Errors
+    /// The refusal of the rule whose limit is reached by now; no call is begun then.
+    pub(super) fn begin_values(&self, walk: &Walk<'_>) -> Result<Held, Refusal> {
         let seat = (self.seat, self.generation);
-        if !self
-            .ledger
-            .begin_run(&self.board, seat, key, u64::from(limit))
-        {
-            return refuse;
+        let mut held = walk.held;
+        for run in walk.runs.iter().flatten() {
+            let again = held.values.iter().flatten().any(|key| *key == run.key);
+            let limit = if again || walk.looked_before {
+                u64::MAX
+            } else {
+                u64::from(run.limit)
+            };
+            if !self.ledger.begin_run(&self.board, seat, run.key, limit) {
+                self.end_values(&held);
+                let running = self.ledger.running(&self.board, run.key);
+                return Err(run.refusal(running));
+            }
+            remember(&mut held.values, run.key);
         }
-        if !remember(&mut walk.held.values, key) {
-            // No place to remember it: a value that is never given back would block itself for ever.
-            self.ledger.end_run(seat, key);
-            return refuse;
-        }
-        Answer::Go
+        Ok(held)
     }
 
     /// Ends the calls of values that a request counts for.
@@ -246,20 +281,20 @@ fn answer(asked: &Asked<'_>, verdict: Option<Verdict>, limit: u32) -> Answer {
         Some(Verdict::Admit { wait_ns: 0 }) => Answer::Go,
         Some(Verdict::Admit { wait_ns }) => Answer::Wait(wait_ns),
         Some(Verdict::Refuse { retry_after_ns }) => {
-            Answer::Refuse(Refusal::value(asked, Reason::Qps, limit, retry_after_ns))
+            Answer::Refuse(Refusal::value(asked, limit, retry_after_ns))
         }
-        None => Answer::Refuse(Refusal::value(asked, Reason::Qps, limit, None)),
+        None => Answer::Refuse(Refusal::value(asked, limit, None)),
     }
 }
 
 impl Refusal {
     /// A hot-parameter rule refused a value.
     #[cold]
-    fn value(asked: &Asked<'_>, reason: Reason, limit: u32, retry_after_ns: Option<u64>) -> Self {
+    fn value(asked: &Asked<'_>, limit: u32, retry_after_ns: Option<u64>) -> Self {
         let wait_ns = retry_after_ns.unwrap_or(LONG_WAIT_NS);
         Self {
             kind: RefusalKind::Param,
-            ..Self::flow(reason, asked.rule.number, limit, limit, wait_ns)
+            ..Self::flow(Reason::Qps, asked.rule.number, limit, limit, wait_ns)
         }
     }
 }

@@ -14,6 +14,8 @@ use crate::clock::Clock;
 use crate::ledger::{Admission, Node, State};
 use crate::sync::Word;
 
+const NS_PER_MS: u64 = 1_000_000;
+
 /// How long a caller is told to stay away where waiting alone does not help, ns.
 const LONG_WAIT_NS: u64 = 1_000_000_000;
 
@@ -71,7 +73,7 @@ impl Gate {
             FlowLimit::Pace { count, max_wait_ns } => {
                 let pacing = Pacing::new(count, max_wait_ns);
                 let count = walk.request().count;
-                take_turn(asked, target.state.word(), |word| {
+                take_turn(asked, target.state.word(), max_wait_ns, |word| {
                     pacing.step(word, asked.raw_ns, count)
                 })
             }
@@ -247,7 +249,13 @@ fn count_strictly(
 }
 
 /// Takes a turn of a pacing rule; a rule that only observes looks and takes none.
-fn take_turn(asked: &Asked<'_>, word: &Word, step: impl Fn(u64) -> (Verdict, u64)) -> Answer {
+/// The refusal says the wait that it would have taken, and the longest allowed, in ms.
+fn take_turn(
+    asked: &Asked<'_>,
+    word: &Word,
+    max_wait_ns: u64,
+    step: impl Fn(u64) -> (Verdict, u64),
+) -> Answer {
     let observes = asked.observes();
     let verdict = word.step(|seen| {
         let (verdict, next) = step(seen);
@@ -264,23 +272,19 @@ fn take_turn(asked: &Asked<'_>, word: &Word, step: impl Fn(u64) -> (Verdict, u64
         Some(Verdict::Admit { wait_ns: 0 }) => Answer::Go,
         Some(Verdict::Admit { wait_ns }) => Answer::Wait(wait_ns),
         Some(Verdict::Refuse { retry_after_ns }) => {
-            let room_ns = retry_after_ns.unwrap_or(LONG_WAIT_NS);
-            Answer::Refuse(Refusal::flow(
-                Reason::Queue,
-                asked.rule.number,
-                0,
-                0,
-                room_ns,
-            ))
+            Answer::Refuse(queue(asked, max_wait_ns, retry_after_ns))
         }
-        None => Answer::Refuse(Refusal::flow(
-            Reason::Queue,
-            asked.rule.number,
-            0,
-            0,
-            LONG_WAIT_NS,
-        )),
+        None => Answer::Refuse(queue(asked, max_wait_ns, None)),
     }
+}
+
+#[cold]
+fn queue(asked: &Asked<'_>, max_wait_ns: u64, retry_after_ns: Option<u64>) -> Refusal {
+    let ms = |ns: u64| u32::try_from(ns.div_ceil(NS_PER_MS)).unwrap_or(u32::MAX);
+    let room_ns = retry_after_ns.unwrap_or(LONG_WAIT_NS);
+    let wait_ms = ms(max_wait_ns.saturating_add(room_ns));
+    let (rule, limit_ms) = (asked.rule.number, ms(max_wait_ns));
+    Refusal::flow(Reason::Queue, rule, wait_ms, limit_ms, room_ns)
 }
 
 /// The warm-up bucket, filled for this second.
@@ -335,7 +339,7 @@ fn pace_warming(
     let (warm_up, filled) = warming(asked, target, numbers);
     let pacing = AtRate::new(max_wait_ns, asked.rule.quirks);
     let rate = warm_up.rate(filled);
-    take_turn(asked, target.state.second(), |word| {
+    take_turn(asked, target.state.second(), max_wait_ns, |word| {
         pacing.step(word, asked.raw_ns, count, rate)
     })
 }

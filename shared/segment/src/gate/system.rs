@@ -24,9 +24,27 @@ impl Gate {
         let (Some(system), Some(node)) = (view.system(), self.inbound()) else {
             return Ok(());
         };
-        let now_ns = at(&system, ask.now_ns);
+        let measured = self.measure(&system, node, ask.now_ns);
+        let count = ask.request.count;
+        if let Some(observed) = view.observed_system(&system)
+            && observed.marks.refuses(&measured, count).is_some()
+        {
+            node.count_observed(false);
+        }
+        match system.marks.refuses(&measured, count) {
+            None => Ok(()),
+            Some(mark) => {
+                let refusal = refusal(&system, mark, &measured).spread(ask.now_ns);
+                node.count_refused((refusal.value, refusal.limit), ask.now_ns);
+                Err(refusal)
+            }
+        }
+    }
+
+    fn measure(&self, system: &SystemRules, node: Node, now_ns: u64) -> Measured {
+        let now_ns = at(system, now_ns);
         let (load, cpu) = self.board.samples();
-        let measured = Measured {
+        Measured {
             passed: node.window(now_ns).sum(),
             inflight: self.ledger.scope_inflight(&self.board, 0),
             average_rt_ms: node.average_rt_ms(now_ns),
@@ -34,10 +52,6 @@ impl Gate {
             max_success_qps: tidegate_limits::statistics::max_success_qps(node.successes(now_ns)),
             load,
             cpu,
-        };
-        match system.marks.refuses(&measured, ask.request.count) {
-            None => Ok(()),
-            Some(mark) => Err(refusal(&system, mark, &measured).spread(ask.now_ns)),
         }
     }
 

@@ -4,7 +4,8 @@ use tidegate_abi::board::Needs;
 use tidegate_abi::decision::{Direction, Mode, Outcome, Reason, RefusalKind};
 use tidegate_limits::number::whole_ms;
 
-use super::request::Held;
+use super::param::Run;
+use super::request::{Held, VALUES};
 use super::{Ask, Gate, Pass, Refusal, Request, Step, Verdict};
 use crate::board::{Record, Rule, RuleKind, Slot, View};
 use crate::clock::Clock;
@@ -73,6 +74,10 @@ pub(super) struct Walk<'a> {
     /// The node whose pass was borrowed from its next bucket.
     borrowed: Option<Slot>,
     limits: [Limits; NODES],
+    /// Values whose calls begin when the walk commits.
+    pub(super) runs: [Option<Run>; VALUES],
+    /// Sentinel looks before a wait and counts after it, whatever has passed meanwhile.
+    pub(super) looked_before: bool,
     pub(super) held: Held,
 }
 
@@ -105,6 +110,8 @@ impl<'a> Walk<'a> {
             waited_ns: 0,
             borrowed: None,
             limits: [Limits::NONE; NODES],
+            runs: [None; VALUES],
+            looked_before: false,
             held: Held {
                 origin: request.origin.node,
                 context: request.context.node,
@@ -164,6 +171,7 @@ impl<'a> Walk<'a> {
     const fn without_limits(&self) -> Self {
         Self {
             limits: [Limits::NONE; NODES],
+            looked_before: true,
             ..*self
         }
     }
@@ -295,22 +303,36 @@ impl Gate {
             RuleKind::Degrade { breaker, .. } => self.look_at_breaker(&asked, &breaker, walk),
         };
         match (rule.mode, answer) {
-            (Mode::Observe, Answer::Refuse(_)) => {
-                self.count_refused(rule, true);
+            (Mode::Observe, Answer::Refuse(refusal)) => {
+                self.count_refused(rule, &refusal, ask.now_ns);
                 Answer::Go
             }
             (Mode::Observe, _) => Answer::Go,
             (_, Answer::Refuse(refusal)) => {
-                self.count_refused(rule, false);
+                self.count_refused(rule, &refusal, ask.now_ns);
                 Answer::Refuse(refusal.spread(ask.now_ns))
             }
             (_, answer) => answer,
         }
     }
 
-    fn count_refused(&self, rule: &Rule, observed: bool) {
+    fn count_refused(&self, rule: &Rule, refusal: &Refusal, now_ns: u64) {
         if let Some(state) = self.ledger.state(rule.state) {
-            state.count_refused(observed);
+            let observed = matches!(rule.mode, Mode::Observe);
+            state.count_refused(observed, (refusal.value, refusal.limit), now_ns);
+        }
+    }
+
+    /// Counts a refusal at the rule of the resource that it names.
+    fn count_refused_late(&self, view: &View, slot: Slot, refusal: &Refusal, now_ns: u64) {
+        let Some(record) = view.record(slot.index) else {
+            return;
+        };
+        let places = 0..record.rules;
+        let mut rules =
+            places.filter_map(|place| view.rule(record.rules_first.saturating_add(place)));
+        if let Some(rule) = rules.find(|rule| rule.number == refusal.rule) {
+            self.count_refused(&rule, refusal, now_ns);
         }
     }
 

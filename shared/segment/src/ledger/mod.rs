@@ -12,7 +12,7 @@ mod values;
 
 pub use cell::{Cell, Places, Row, SeatRows, Totals};
 pub use node::{Admission, BUCKET, Node};
-pub use state::State;
+pub use state::{BreakerChanges, LastRefused, State};
 pub use sums::{NodeCounts, ScopeCounts};
 pub use values::{Stepped, ValueKey};
 

@@ -8,6 +8,7 @@ use tidegate_limits::quirks::Quirks;
 use tidegate_limits::statistics;
 use tidegate_limits::window::{Age, BucketLength, COUNT_MAX, Window};
 
+use super::LastRefused;
 use crate::clock::Clock;
 use crate::sync::{Ordering, Word};
 
@@ -245,6 +246,23 @@ impl Node {
 
     fn pair(self, fields: [usize; 2]) -> [u64; 2] {
         fields.map(|field| crate::sync::peek(self.line, field))
+    }
+
+    /// Counts what the plain concurrency rule refused, or on the inbound node a system rule, and keeps
+    /// the value measured and the limit.
+    #[cold]
+    pub fn count_refused(&self, (value, limit): (u32, u32), now_ns: u64) {
+        self.line[field::REFUSED].count(1);
+        // Relaxed: figures for people, each whole by itself.
+        self.line[field::LAST].store(crate::board::halves(value, limit), Ordering::Relaxed);
+        self.line[field::LAST_NS].store(now_ns, Ordering::Relaxed);
+    }
+
+    /// What [`Node::count_refused`] has counted, and the last of it.
+    pub fn refused(&self) -> (u64, Option<LastRefused>) {
+        let count = self.line[field::REFUSED].load(Ordering::Relaxed);
+        let last = LastRefused::of(&self.line[field::LAST], &self.line[field::LAST_NS]);
+        (count, last)
     }
 
     /// Counts what a plain rule in observe mode would have refused.

@@ -2,9 +2,90 @@
 
 use tidegate_abi::ledger::state as field;
 
+use tidegate_limits::breaker;
+
 use super::Ledger;
-use crate::board::Span;
+use crate::board::{Span, halves, split};
 use crate::sync::{Ordering, Word};
+
+/// The last request that a rule refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LastRefused {
+    /// The value measured.
+    pub value: u32,
+    /// The limit it was held against.
+    pub limit: u32,
+    /// When, monotonic ns.
+    pub at_ns: u64,
+}
+
+impl LastRefused {
+    pub(super) fn of(last: &Word, at: &Word) -> Option<Self> {
+        let at_ns = at.load(Ordering::Relaxed);
+        let (value, limit) = split(last.load(Ordering::Relaxed));
+        (at_ns != 0).then_some(Self {
+            value,
+            limit,
+            at_ns,
+        })
+    }
+}
+
+/// How often a breaker came into each state, modulo 2^21 (half-open 2^22).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BreakerChanges {
+    /// Opened.
+    pub open: u32,
+    /// Closed.
+    pub closed: u32,
+    /// Let a probe through.
+    pub half_open: u32,
+}
+
+impl BreakerChanges {
+    const MASK: u32 = (1 << 21) - 1;
+    const PROBES_MASK: u32 = (1 << 22) - 1;
+
+    const fn unpack(word: u64) -> Self {
+        Self {
+            open: (word & 0x1f_ffff) as u32,
+            closed: (word >> 21 & 0x1f_ffff) as u32,
+            half_open: (word >> 42 & 0x3f_ffff) as u32,
+        }
+    }
+
+    const fn pack(self) -> u64 {
+        (self.open & Self::MASK) as u64
+            | ((self.closed & Self::MASK) as u64) << 21
+            | ((self.half_open & Self::PROBES_MASK) as u64) << 42
+    }
+
+    const fn and_one(self, to: breaker::State) -> Self {
+        match to {
+            breaker::State::Open => Self {
+                open: self.open.wrapping_add(1),
+                ..self
+            },
+            breaker::State::Closed => Self {
+                closed: self.closed.wrapping_add(1),
+                ..self
+            },
+            breaker::State::HalfOpen => Self {
+                half_open: self.half_open.wrapping_add(1),
+                ..self
+            },
+        }
+    }
+
+    /// How often it came into a state.
+    pub const fn to(self, state: breaker::State) -> u32 {
+        match state {
+            breaker::State::Open => self.open,
+            breaker::State::Closed => self.closed,
+            breaker::State::HalfOpen => self.half_open,
+        }
+    }
+}
 
 /// The state of one rule on one resource.
 #[derive(Clone, Copy)]
@@ -67,14 +148,49 @@ impl State {
         self.line.get(index)
     }
 
-    /// Counts a request that the rule refused, or would have refused if it did not only observe.
-    pub fn count_refused(&self, observed: bool) {
+    /// Counts a request that the rule refused, or would have refused if it did not only observe, and
+    /// keeps the value measured and the limit.
+    pub fn count_refused(&self, observed: bool, (value, limit): (u32, u32), now_ns: u64) {
         let word = if observed {
             &self.line[field::OBSERVED]
         } else {
             &self.line[field::REFUSED]
         };
         word.count(1);
+        // Relaxed: figures for people, each whole by itself.
+        self.line[field::LAST].store(halves(value, limit), Ordering::Relaxed);
+        self.line[field::LAST_NS].store(now_ns, Ordering::Relaxed);
+    }
+
+    /// Value, limit and time of the last request that the rule refused.
+    pub fn last_refused(&self) -> Option<LastRefused> {
+        LastRefused::of(&self.line[field::LAST], &self.line[field::LAST_NS])
+    }
+
+    /// Counts a change of a breaker.
+    #[cold]
+    pub fn count_change(&self, to: breaker::State) {
+        let _turn: Option<()> = self.line[field::CHANGES].step(|seen| {
+            let changes = BreakerChanges::unpack(seen);
+            ((), changes.and_one(to).pack())
+        });
+    }
+
+    /// Changes of a breaker so far.
+    pub fn changes(&self) -> BreakerChanges {
+        BreakerChanges::unpack(self.line[field::CHANGES].load(Ordering::Relaxed))
+    }
+
+    /// Keeps the ratio or count that opened a breaker.
+    #[cold]
+    pub fn set_opened_by(&self, value: f64) {
+        self.line[field::OPENED_BY].store(value.to_bits(), Ordering::Relaxed);
+    }
+
+    /// The ratio or count that opened a breaker last; 0 before the first.
+    pub fn opened_by(&self) -> f64 {
+        let value = f64::from_bits(self.line[field::OPENED_BY].load(Ordering::Relaxed));
+        if value.is_finite() { value } else { 0.0 }
     }
 
     /// Requests that the rule refused, and that it would have refused, free-running.

@@ -5,7 +5,7 @@ use tidegate_abi::board::Needs;
 use super::{NODES, Walk};
 use crate::board::{Slot, View};
 use crate::clock::Clock;
-use crate::gate::request::{Kept, remember};
+use crate::gate::request::{Held, Kept, remember};
 use crate::gate::{Ask, Gate, Pass, Place, Refusal, Verdict};
 use crate::ledger::{Admission, Cell};
 
@@ -18,17 +18,18 @@ impl Gate {
         walk: &Walk<'_>,
     ) -> Verdict {
         match self.commit(ask, view, walk) {
-            Ok(place) => {
+            Ok((place, held)) => {
                 let pass = ask.admit(place);
                 Verdict::Admitted(Pass {
                     entered_ns: walk.entered_ns,
                     waited_ns: walk.waited_ns,
-                    kept: Kept::Walked(walk.held),
+                    kept: Kept::Walked(held),
                     ..pass
                 })
             }
             Err(refusal) => {
                 let refusal = refusal.spread(ask.now_ns);
+                self.count_refused_late(view, walk.slot, &refusal, ask.now_ns);
                 self.put_back(view, walk, ask.now_ns);
                 Verdict::Refused(ask.refuse(refusal))
             }
@@ -40,17 +41,20 @@ impl Gate {
         ask: &Ask<'_, C>,
         view: &View,
         walk: &Walk<'_>,
-    ) -> Result<Place, Refusal> {
+    ) -> Result<(Place, Held), Refusal> {
         let record = view.record(walk.slot.index);
         let quirks = record.is_some_and(|record| record.needs.any(Needs::QUIRKS));
-        // Sentinel looks before a wait and counts after it, whatever has passed meanwhile.
         let looked = quirks && walk.waited_ns > 0;
         let walk = &if looked { walk.without_limits() } else { *walk };
-        let places = self.commit_places(ask, walk)?;
+        let held = self.begin_values(walk)?;
+        let places = self
+            .commit_places(ask, walk)
+            .inspect_err(|_refusal| self.end_values(&held))?;
         // It counts a borrowed pass on the node that lent it alone.
         let counts = !quirks || walk.borrowed.is_none();
         if counts && let Err(refusal) = self.commit_passes(ask, view, walk) {
             places.iter().flatten().for_each(Cell::give_back);
+            self.end_values(&held);
             return Err(refusal);
         }
         // A node without a place of its own yet is counted in flight too.
@@ -66,11 +70,12 @@ impl Gate {
             self.count_inbound(ask, view, walk);
         }
         let [first, ..] = places;
-        Ok(if first.is_some() {
+        let place = if first.is_some() {
             Place::Taken
         } else {
             Place::Open
-        })
+        };
+        Ok((place, held))
     }
 
     fn commit_places<C>(

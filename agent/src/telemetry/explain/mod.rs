@@ -1,0 +1,249 @@
+//! Why a resource refuses: the rules that act on it, what each refused, and how each is now.
+//!
+//! The shape of `tidegate explain --json` and `GET /v1/explain`, which scripts rely on.
+
+mod now;
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+use tidegate_abi::board::Needs;
+use tidegate_abi::decision::{Mode, RefusalKind};
+use tidegate_segment::board::{Record, Rule as Line, Slot};
+use tidegate_segment::clock::monotonic_ns;
+use tidegate_segment::ledger::{LastRefused, NodeCounts};
+
+use super::status::{Resource, Scope, scopes};
+use crate::door::Context;
+use crate::door::tenants::Named;
+use crate::rule::{Body, Rule};
+use crate::tenant::Tenant;
+use crate::tenant::compile::plain::{Limit, Quantity};
+use crate::tenant::directory::Found;
+use crate::tenant::limit::Placed;
+
+/// A resource, explained.
+#[derive(Debug, Serialize)]
+pub struct Explained {
+    /// Its name.
+    resource: String,
+    /// The resource that counts for it: itself, `__other__` where it got no slot of its own, null where
+    /// nothing has been asked of it yet.
+    counted_as: Option<String>,
+    /// Totals of that resource.
+    counts: Option<Resource>,
+    /// The rules that act on it, in the order in which they are asked.
+    rules: Vec<RuleNow>,
+    /// The scopes, the host first: any of them may refuse inbound work.
+    scopes: Vec<Scope>,
+}
+
+/// A rule, and what it did.
+#[derive(Debug, Serialize)]
+struct RuleNow {
+    id: String,
+    kind: &'static str,
+    mode: &'static str,
+    /// Where it stands.
+    place: String,
+    /// Requests that it refused.
+    refused_total: u64,
+    /// Requests that it would have refused if it did not only observe.
+    observed_total: u64,
+    /// The last of them; null before the first, and for plain QPS limits, whose figures are those of now.
+    last: Option<Last>,
+    /// How it is now.
+    now: Value,
+}
+
+/// A refusal.
+#[derive(Debug, Serialize)]
+struct Last {
+    /// The value measured.
+    value: u32,
+    /// The limit it was held against.
+    limit: u32,
+    ago_ms: u64,
+}
+
+/// Where the figures of a resource are.
+struct Place<'c> {
+    tenant: &'c Tenant,
+    resource: &'c str,
+    slot: Slot,
+    record: Record,
+    lines: Vec<Line>,
+    counts: NodeCounts,
+    now_ns: u64,
+}
+
+impl Explained {
+    /// Explains a resource of a tenant, without making a new one of it.
+    pub fn of(context: &Context, named: &Named, resource: &str) -> Self {
+        let tenant = &*named.tenant;
+        let found = tenant.directory().known(resource);
+        let (counted_as, place) = match found {
+            Some(Found { slot, overflow }) => {
+                let name = if overflow {
+                    crate::tenant::directory::OVERFLOW_NAME
+                } else {
+                    resource
+                };
+                (Some(name.to_owned()), Place::of(tenant, name, slot))
+            }
+            None => (None, None),
+        };
+        let limits = tenant.directory().limits();
+        let acting = place.as_ref().map_or(resource, |place| place.resource);
+        let placed = limits.of_resource(acting);
+        let system = limits.system_rules();
+        let rules = system.chain(placed).map(|placed| match &place {
+            Some(place) => place.rule(&placed),
+            None => RuleNow::idle(placed.rule),
+        });
+        Self {
+            resource: resource.to_owned(),
+            rules: rules.collect(),
+            counts: place
+                .as_ref()
+                .map(|place| Resource::of(named, &Arc::from(place.resource), place.slot)),
+            counted_as,
+            scopes: scopes(&context.control.snapshot()),
+        }
+    }
+}
+
+impl RuleNow {
+    /// A rule on a resource of which nothing was asked.
+    fn idle(rule: &Rule) -> Self {
+        Self {
+            id: rule.id.clone(),
+            kind: rule.body.kind().name(),
+            mode: rule.mode.name(),
+            place: rule.place.to_string(),
+            refused_total: 0,
+            observed_total: 0,
+            last: None,
+            now: Value::Null,
+        }
+    }
+}
+
+impl<'c> Place<'c> {
+    fn of(tenant: &'c Tenant, resource: &'c str, slot: Slot) -> Option<Self> {
+        Some(Self {
+            tenant,
+            resource,
+            slot,
+            record: tenant.board().record(slot.index)?,
+            lines: tenant.lines(slot),
+            counts: tenant.seats().node_counts(slot),
+            now_ns: monotonic_ns(),
+        })
+    }
+
+    fn rule(&self, placed: &Placed<'_>) -> RuleNow {
+        let number = placed.number();
+        let line = self.lines.iter().find(|line| line.number == number);
+        let (refused, last) = match line {
+            Some(line) => self.of_line(line),
+            None => self.of_node(placed),
+        };
+        let observes = placed.rule.mode == Mode::Observe;
+        RuleNow {
+            refused_total: if observes { 0 } else { refused },
+            observed_total: if observes { refused } else { 0 },
+            last: last.map(|last| self.last(last)),
+            now: self.now(placed, line),
+            ..RuleNow::idle(placed.rule)
+        }
+    }
+
+    fn of_line(&self, line: &Line) -> (u64, Option<LastRefused>) {
+        let Some(state) = self.tenant.ledger().state(line.state) else {
+            return (0, None);
+        };
+        let (refused, observed) = state.refused_and_observed();
+        let count = if line.mode == Mode::Observe {
+            observed
+        } else {
+            refused
+        };
+        (count, state.last_refused())
+    }
+
+    /// A plain rule, or a system rule: its figures are with the node. Of several plain rules the one with
+    /// the least limit is in force, and of system rules the first stands for all.
+    fn of_node(&self, placed: &Placed<'_>) -> (u64, Option<LastRefused>) {
+        let number = placed.number();
+        if let Body::System(_) = placed.rule.body {
+            return self.of_inbound(placed);
+        }
+        let Some(node) = self.tenant.ledger().node(self.slot.index) else {
+            return (0, None);
+        };
+        let (places_refused, last) = node.refused();
+        let (observed_qps, observed_places) = node.observed();
+        let quantity = Limit::of(placed.rule, number).map(|limit| limit.quantity);
+        let record = &self.record;
+        let holds = |need: u32, rule: u32| record.needs.any(need) && rule == number;
+        match quantity {
+            Some(Quantity::Qps) if holds(Needs::QPS, record.qps_rule) => {
+                let flow = refused_by(&self.counts, RefusalKind::Flow);
+                (flow.saturating_sub(places_refused), None)
+            }
+            Some(Quantity::Concurrency) if holds(Needs::CONCURRENCY, record.concurrency_rule) => {
+                (places_refused, last)
+            }
+            Some(Quantity::Qps) if holds(Needs::OBSERVED_QPS, record.observed_qps_rule) => {
+                (observed_qps.into(), None)
+            }
+            Some(Quantity::Concurrency)
+                if holds(
+                    Needs::OBSERVED_CONCURRENCY,
+                    record.observed_concurrency_rule,
+                ) =>
+            {
+                (observed_places.into(), None)
+            }
+            Some(_) | None => (0, None),
+        }
+    }
+
+    /// System rules look at all inbound work, whatever its resource.
+    fn of_inbound(&self, placed: &Placed<'_>) -> (u64, Option<LastRefused>) {
+        let system = self.tenant.directory().limits().system();
+        let number = Some(placed.number());
+        let node = self.tenant.ledger().node(Slot::INBOUND.index);
+        node.map_or((0, None), |node| {
+            if system.enforced.map(|rules| rules.rule) == number {
+                node.refused()
+            } else if system.observed.map(|rules| rules.rule) == number {
+                (node.observed().0.into(), None)
+            } else {
+                (0, None)
+            }
+        })
+    }
+
+    fn last(&self, last: LastRefused) -> Last {
+        let ago_ns = self.now_ns.saturating_sub(last.at_ns);
+        Last {
+            value: last.value,
+            limit: last.limit,
+            ago_ms: ago_ns / 1_000_000,
+        }
+    }
+}
+
+fn refused_by(counts: &NodeCounts, kind: RefusalKind) -> u64 {
+    let kinds = RefusalKind::ALL.iter().zip(counts.refused);
+    kinds
+        .filter(|(known, _count)| **known == kind)
+        .map(|(_known, count)| count)
+        .sum()
+}
+
+#[cfg(test)]
+mod tests;

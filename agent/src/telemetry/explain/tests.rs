@@ -1,0 +1,139 @@
+use serde_json::json;
+use tidegate_abi::decision::Outcome;
+use tidegate_segment::gate::{Request, Verdict};
+
+use super::*;
+use crate::door::tests::context;
+use crate::tenant::HOST;
+use crate::tenant::limit::tests::limits;
+use crate::tenant::question::Question;
+
+const RULES: &str = r#"
+    [[flow]]
+    id = "a second"
+    resource = "a"
+    count = 1
+    [[flow]]
+    id = "at once"
+    resource = "a"
+    grade = "concurrency"
+    count = 2
+    [[flow]]
+    id = "watching"
+    resource = "b"
+    count = 0
+    mode = "observe"
+    [[flow]]
+    id = "in turn"
+    resource = "b"
+    count = 0.5
+    behavior = "pace"
+    max_queueing_time = "1ms"
+    [[degrade]]
+    id = "breaker"
+    resource = "b"
+    grade = "error_count"
+    threshold = 5
+    recovery_timeout = "10s"
+    [[system]]
+    id = "host"
+    qps = 0
+    mode = "observe"
+"#;
+
+fn own(context: &Context) -> &Named {
+    context.tenants.default_one()
+}
+
+async fn ask(context: &Context, resource: &str) -> bool {
+    let question = Question {
+        resource,
+        origin: "",
+        context: "",
+        request: Request::default(),
+    };
+    match own(context).tenant.decide(HOST, &question).await {
+        Verdict::Admitted(pass) => {
+            own(context).tenant.exit(pass, Outcome::Ok);
+            true
+        }
+        Verdict::Refused(_) => false,
+        Verdict::Stale => panic!("stale"),
+    }
+}
+
+/// The rules of a resource by their ids.
+fn rules(context: &Context, resource: &str) -> serde_json::Map<String, Value> {
+    let explained = serde_json::to_value(Explained::of(context, own(context), resource)).unwrap();
+    let rules = explained["rules"].as_array().unwrap().iter();
+    rules
+        .map(|rule| (rule["id"].as_str().unwrap().to_owned(), rule.clone()))
+        .collect()
+}
+
+#[tokio::test]
+async fn every_rule_tells_what_it_refused_the_last_figures_and_how_it_is() {
+    let context = context();
+    let directory = own(&context).tenant.directory();
+    directory.publish(limits(RULES), 0).unwrap();
+    assert!(ask(&context, "b").await);
+    assert!(!ask(&context, "b").await);
+    let rules = rules(&context, "b");
+    let ids: Vec<_> = rules.keys().map(String::as_str).collect();
+    assert_eq!(ids, ["breaker", "host", "in turn", "watching"]);
+    let paced = &rules["in turn"];
+    assert_eq!(paced["refused_total"], 1);
+    assert_eq!(paced["last"]["limit"], 1, "ms");
+    assert!(paced["last"]["value"].as_u64().unwrap() > 1000, "{paced}");
+    assert_eq!(paced["now"]["rate"], 0.5);
+    let watching = &rules["watching"];
+    assert_eq!(
+        (&watching["refused_total"], &watching["observed_total"]),
+        (&json!(0), &json!(2))
+    );
+    assert_eq!(
+        (&watching["last"]["value"], &watching["last"]["limit"]),
+        (&json!(1), &json!(0))
+    );
+    assert_eq!(rules["breaker"]["now"]["breaker"], "closed");
+    assert_eq!(rules["breaker"]["now"]["calls"], 1);
+    assert_eq!(rules["host"]["observed_total"], 2);
+}
+
+#[tokio::test]
+async fn plain_rules_are_told_apart_by_what_they_count() {
+    let context = context();
+    let directory = own(&context).tenant.directory();
+    let plain = "[[flow]]\nid = \"a second\"\nresource = \"a\"\ncount = 1\n\
+                 [[flow]]\nid = \"at once\"\nresource = \"c\"\ngrade = \"concurrency\"\ncount = 0";
+    directory.publish(limits(plain), 0).unwrap();
+    let mut refused = 0;
+    for _call in 0..3 {
+        refused += u64::from(!ask(&context, "a").await);
+    }
+    assert!(!ask(&context, "c").await);
+    let of_a = rules(&context, "a");
+    assert_eq!(of_a["a second"]["refused_total"], refused);
+    assert_eq!(of_a["a second"]["now"]["limit"], 1.0);
+    let of_c = rules(&context, "c");
+    assert_eq!(of_c["at once"]["refused_total"], 1);
+    assert_eq!(of_c["at once"]["last"]["limit"], 0);
+}
+
+#[tokio::test]
+async fn a_resource_that_nobody_asked_for_has_its_rules_and_is_not_made() {
+    let context = context();
+    let directory = own(&context).tenant.directory();
+    let before = directory.list().len();
+    directory
+        .publish(
+            limits("[[flow]]\nid = \"all\"\nresource = \"x.*\"\nregex = true\ncount = 1"),
+            0,
+        )
+        .unwrap();
+    let explained = serde_json::to_value(Explained::of(&context, own(&context), "xyz")).unwrap();
+    assert_eq!(explained["counted_as"], Value::Null);
+    assert_eq!(explained["rules"][0]["id"], "all");
+    assert_eq!(explained["rules"][0]["now"], Value::Null);
+    assert_eq!(directory.list().len(), before);
+}

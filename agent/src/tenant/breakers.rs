@@ -1,0 +1,205 @@
+//! The breakers of a tenant: how each is, and what has changed since the last look.
+//!
+//! Services change breakers in the ledger, each for all; the agent looks once a second.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tidegate_limits::breaker::tally::Tally;
+use tidegate_limits::breaker::{Breaker, State};
+use tidegate_segment::board::{Rule as Line, RuleKind, Slot};
+use tidegate_segment::ledger::BreakerChanges;
+
+use super::Tenant;
+use crate::rule::Body;
+
+/// A breaker of a resource.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BreakerNow {
+    /// The resource.
+    pub resource: Arc<str>,
+    /// Id of the rule.
+    pub rule: String,
+    /// What it does with calls.
+    pub state: State,
+    /// Until the next probe, or until the present one must have ended, ns.
+    pub left_ns: u64,
+    /// Completed calls of the present interval, all and bad.
+    pub calls: (u32, u32),
+    /// Share or number that opened it last; 0 before the first time.
+    pub opened_by: f64,
+    /// How often it came into each state.
+    pub changes: BreakerChanges,
+}
+
+/// A breaker came into another state.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BreakerChange {
+    /// How it was.
+    pub from: State,
+    /// How it is.
+    pub now: BreakerNow,
+}
+
+/// Remembers how the breakers were.
+#[derive(Debug, Default)]
+pub struct BreakerWatch {
+    before: HashMap<(Arc<str>, String), (State, BreakerChanges)>,
+}
+
+impl BreakerWatch {
+    /// What has changed since the last look. A breaker that opened and closed again between two looks
+    /// is told once, as it is now.
+    pub fn look(&mut self, tenant: &Tenant, now_ns: u64) -> Vec<BreakerChange> {
+        let mut before = std::mem::take(&mut self.before);
+        let mut news = Vec::new();
+        for now in tenant.breakers(now_ns) {
+            let key = (Arc::clone(&now.resource), now.rule.clone());
+            let nothing = (State::Closed, BreakerChanges::default());
+            let (from, changes) = before.remove(&key).unwrap_or(nothing);
+            self.before.insert(key, (now.state, now.changes));
+            if from != now.state || changes != now.changes {
+                news.push(BreakerChange { from, now });
+            }
+        }
+        news
+    }
+}
+
+impl Tenant {
+    /// Every breaker, at `now_ns`.
+    pub fn breakers(&self, now_ns: u64) -> Vec<BreakerNow> {
+        let limits = self.directory().limits();
+        let has_any = limits.rules().rules().iter();
+        if !has_any
+            .clone()
+            .any(|rule| matches!(rule.body, Body::Degrade(_)))
+        {
+            return Vec::new();
+        }
+        let names = self.directory().list().into_iter();
+        names
+            .flat_map(|(name, slot)| self.breakers_of(&name, slot, now_ns))
+            .collect()
+    }
+
+    /// The breakers of a resource.
+    pub fn breakers_of(&self, name: &Arc<str>, slot: Slot, now_ns: u64) -> Vec<BreakerNow> {
+        let lines = self.lines(slot).into_iter();
+        lines
+            .filter_map(|line| self.breaker(name, &line, now_ns))
+            .collect()
+    }
+
+    fn breaker(&self, name: &Arc<str>, line: &Line, now_ns: u64) -> Option<BreakerNow> {
+        let RuleKind::Degrade {
+            breaker,
+            interval_ns,
+        } = line.kind
+        else {
+            return None;
+        };
+        let state = self.ledger().state(line.state)?;
+        let word = state.word().load(tidegate_segment::sync::Ordering::Relaxed);
+        let tally = state
+            .second()
+            .load(tidegate_segment::sync::Ordering::Relaxed);
+        let tally = Tally::at(tally, now_ns, interval_ns);
+        Some(BreakerNow {
+            resource: Arc::clone(name),
+            rule: self.directory().limits().id(line.number)?.to_owned(),
+            state: Breaker::state(&breaker, word, now_ns),
+            left_ns: breaker.left_ns(word, now_ns),
+            calls: (tally.all(), tally.bad()),
+            opened_by: state.opened_by(),
+            changes: state.changes(),
+        })
+    }
+
+    /// The rules of a resource in the table of the board.
+    pub fn lines(&self, slot: Slot) -> Vec<Line> {
+        let view = self.board().view();
+        let record = view.record(slot.index);
+        let Some(record) = record.filter(|record| record.generation == slot.generation) else {
+            return Vec::new();
+        };
+        let places = 0..record.rules;
+        let lines = places.filter_map(|place| view.rule(record.rules_first.saturating_add(place)));
+        lines.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_abi::decision::Outcome;
+    use tidegate_abi::geometry::Geometry;
+    use tidegate_segment::clock::monotonic_ns;
+    use tidegate_segment::gate::{Request, Verdict};
+
+    use super::*;
+    use crate::tenant::HOST;
+    use crate::tenant::limit::tests::limits;
+    use crate::tenant::tests::tenant;
+
+    #[tokio::test]
+    async fn a_breaker_that_opens_and_probes_is_told_with_what_opened_it() {
+        let tenant = tenant(Geometry::new(16, 2, 2, 2).unwrap());
+        let rules = r#"
+            [[degrade]]
+            id = "payment-breaker"
+            resource = "payment"
+            grade = "error_ratio"
+            threshold = 0.5
+            min_requests = 2
+            stat_interval = "1h"
+            recovery_timeout = "1ms"
+            probe_lease = "1h"
+        "#;
+        let published = tenant.directory().publish(limits(rules), 0).unwrap();
+        assert_eq!(published.unplaced, []);
+        let slot = tenant.directory().resolve("payment").slot;
+        let mut watch = BreakerWatch::default();
+        assert_eq!(watch.look(&tenant, monotonic_ns()), []);
+        for _call in 0..2 {
+            let Verdict::Admitted(pass) = tenant.enter(HOST, slot, Request::default()).await else {
+                panic!("admitted");
+            };
+            tenant.exit(pass, Outcome::Error);
+        }
+        let [opened] = watch.look(&tenant, monotonic_ns()).try_into().unwrap();
+        assert_eq!(
+            (opened.from, opened.now.state),
+            (State::Closed, State::Open)
+        );
+        assert_eq!(&*opened.now.resource, "payment");
+        assert_eq!(opened.now.rule, "payment-breaker");
+        assert_eq!((opened.now.calls, opened.now.opened_by), ((2, 2), 1.0));
+        assert_eq!(watch.look(&tenant, monotonic_ns()), []);
+        let probe = loop {
+            match tenant.enter(HOST, slot, Request::default()).await {
+                Verdict::Admitted(pass) => break pass,
+                Verdict::Refused(refusal) => {
+                    assert_eq!((refusal.value, refusal.limit), (1000, 500), "of 1000");
+                }
+                Verdict::Stale => panic!("stale"),
+            }
+        };
+        let [probing] = watch.look(&tenant, monotonic_ns()).try_into().unwrap();
+        assert_eq!(
+            (probing.from, probing.now.state),
+            (State::Open, State::HalfOpen)
+        );
+        tenant.exit(probe, Outcome::Ok);
+        let [closed] = watch.look(&tenant, monotonic_ns()).try_into().unwrap();
+        assert_eq!(
+            (closed.from, closed.now.state),
+            (State::HalfOpen, State::Closed)
+        );
+        let changes = BreakerChanges {
+            open: 1,
+            closed: 1,
+            half_open: 1,
+        };
+        assert_eq!(closed.now.changes, changes);
+    }
+}
