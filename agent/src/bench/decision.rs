@@ -2,22 +2,22 @@
 
 use std::hint::black_box;
 
-use tidegate_abi::decision::Outcome;
-use tidegate_segment::board::{ClockSource, Slot};
+use tidegate_abi::decision::{Direction, Outcome};
+use tidegate_segment::board::{ClockSource, FlowLimit, Slot};
 use tidegate_segment::clock::Clock as _;
-use tidegate_segment::gate::{Gate, Request, Step, Verdict};
+use tidegate_segment::gate::{Gate, Plain, Request, Step, Verdict};
 use tidegate_segment::lane;
 
 use super::pages::Pages;
 use super::timing::{Clocks, per_call_ns};
-use super::{Allocations, Figure, NoFigure, cpus};
+use super::{Allocations, Figure, NoFigure, cpus, rules};
 
 /// A limit that is in force and never reached: all rounds together admit less.
-const NEVER_REACHED: u32 = 16_000_000;
+pub(super) const NEVER_REACHED: u32 = 16_000_000;
 
 /// Rounds are far shorter than a time slice, so that on a busy machine most are not interrupted.
-const ROUNDS: u32 = 4000;
-const CALLS: u32 = 1000;
+pub(super) const ROUNDS: u32 = 4000;
+pub(super) const CALLS: u32 = 1000;
 
 /// Passes and refusals whose allocations are counted.
 const COUNTED: u32 = 400_000;
@@ -37,11 +37,21 @@ pub(super) fn figures(clocks: &Clocks, allocations: Allocations) -> Vec<Figure> 
         },
         Figure {
             name: "shm_enter_exit_ns",
+            how: "enter and exit of one resource with one flow rule and one breaker, hot, one thread",
+            value: both_ns(clocks.best),
+        },
+        Figure {
+            name: "shm_enter_exit_monotonic_ns",
+            how: "the same, reading CLOCK_MONOTONIC",
+            value: both_ns(ClockSource::Monotonic),
+        },
+        Figure {
+            name: "shm_flow_ns",
             how: "enter and exit of one resource with one flow rule, hot, one thread",
             value: enter_exit_ns(clocks.best),
         },
         Figure {
-            name: "shm_enter_exit_monotonic_ns",
+            name: "shm_flow_monotonic_ns",
             how: "the same, reading CLOCK_MONOTONIC",
             value: enter_exit_ns(ClockSource::Monotonic),
         },
@@ -68,6 +78,11 @@ fn clock_read_ns(clock: ClockSource) -> Result<f64, NoFigure> {
     Ok(per_call_ns(ROUNDS, CALLS, || {
         black_box(board.now_ns());
     }))
+}
+
+fn both_ns(clock: ClockSource) -> Result<f64, NoFigure> {
+    let flow = rules::flow(FlowLimit::Qps(NEVER_REACHED));
+    rules::ruled_ns(clock, &[flow, rules::breaker()])
 }
 
 fn enter_exit_ns(clock: ClockSource) -> Result<f64, NoFigure> {
@@ -131,10 +146,31 @@ fn count_allocations(clock: ClockSource, allocations: Allocations) -> Result<f64
 /// Enters and, where that is admitted, exits, as a service does. Says whether it was admitted.
 #[inline]
 pub(super) fn pass(gate: &Gate, slot: Slot) -> bool {
-    let slot = black_box(slot);
-    match gate.enter(gate.board(), lane::current(), slot, Request::default()) {
+    let plain = Plain {
+        slot: black_box(slot),
+        direction: Direction::In,
+    };
+    match gate.express(gate.board(), lane::current(), plain) {
+        Some(Ok(ticket)) => {
+            let lane = lane::current();
+            gate.give_back(gate.board(), lane, black_box(&ticket), Outcome::Ok);
+            true
+        }
+        Some(Err(refusal)) => {
+            black_box(&refusal);
+            false
+        }
+        None => pass_with(gate, slot, Request::default()),
+    }
+}
+
+/// The same for what the express way does not serve.
+#[inline(never)]
+pub(super) fn pass_with(gate: &Gate, slot: Slot, request: Request<'_>) -> bool {
+    let (clock, lane) = (gate.board(), lane::current());
+    match gate.enter_at_length(clock, lane, black_box(slot), request) {
         Step::Done(Verdict::Admitted(pass)) => {
-            gate.exit(gate.board(), lane::current(), black_box(pass), Outcome::Ok);
+            gate.exit(clock, lane::current(), black_box(pass), Outcome::Ok);
             true
         }
         Step::Done(Verdict::Refused(refusal)) => {
@@ -145,7 +181,7 @@ pub(super) fn pass(gate: &Gate, slot: Slot) -> bool {
     }
 }
 
-fn expect_none(count: u64, what: &str) -> Result<(), NoFigure> {
+pub(super) fn expect_none(count: u64, what: &str) -> Result<(), NoFigure> {
     if count == 0 {
         return Ok(());
     }

@@ -11,6 +11,7 @@ mod door;
 mod echo;
 mod pages;
 mod publish;
+mod rules;
 mod share;
 mod tick;
 mod timing;
@@ -78,7 +79,8 @@ pub type Allocations = fn() -> Option<u64>;
 pub fn run(allocations: Allocations) -> Report {
     let clocks = timing::Clocks::find();
     let mut figures = decision::figures(&clocks, allocations);
-    figures.push(share::figure(&clocks));
+    figures.extend(rules::figures(&clocks));
+    figures.extend(share::figures(&clocks));
     figures.extend(publish::figures(&clocks));
     figures.push(echo::figure());
     figures.extend(door::figures());

@@ -3,10 +3,12 @@
 use std::os::fd::OwnedFd;
 
 use tidegate_abi::board::{Needs, ScopeWord};
-use tidegate_abi::decision::{Cause, LossMode, ScopeState};
+use tidegate_abi::decision::{Cause, LossMode, Mode, ScopeState};
 use tidegate_abi::geometry::Geometry;
+use tidegate_limits::quirks::Quirks;
 use tidegate_segment::board::{
-    self, Board, ClockSource, Process, Record, ScopeReport, Settings, Slot, Writers,
+    self, Board, ClockSource, FlowLimit, Process, Record, Rule, RuleKind, ScopeReport, Settings,
+    Slot, Writers,
 };
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::gate::Gate;
@@ -29,6 +31,8 @@ pub(super) struct Pages {
     pub(super) ledger_file: OwnedFd,
     pub(super) writers: Box<Writers>,
     view: View,
+    /// First line of state that no rule has.
+    lines: u32,
 }
 
 /// A pair of pages as a service sees it.
@@ -41,7 +45,16 @@ pub(super) struct View {
 impl Pages {
     /// Pages for `resources` resources and a few seats, with a healthy host and this clock.
     pub(super) fn new(resources: u32, clock: ClockSource) -> Result<Self, NoFigure> {
-        let geometry = Geometry::new(resources, 4, 2, 1)
+        Self::with_lanes(resources, 2, clock)
+    }
+
+    /// The same with so many lanes in a seat.
+    pub(super) fn with_lanes(
+        resources: u32,
+        lanes: u32,
+        clock: ClockSource,
+    ) -> Result<Self, NoFigure> {
+        let geometry = Geometry::new(resources, 4, lanes, 1)
             .map_err(|fault| NoFigure::Wrong(format!("{fault:?}")))?;
         let (board_page, board_file) = memfd::create(Kind::Board, geometry.board().words)?;
         let (ledger_page, ledger_file) = memfd::create(Kind::Ledger, geometry.ledger().words)?;
@@ -56,6 +69,7 @@ impl Pages {
             ledger_file,
             writers,
             view,
+            lines: 0,
         })
     }
 
@@ -72,6 +86,36 @@ impl Pages {
             ..Record::default()
         };
         Ok(self.writers.rules.add(name, &record, &[])?)
+    }
+
+    /// Adds a resource with rules of the table, which have its lines of state to themselves.
+    pub(super) fn ruled(&mut self, name: &str, kinds: &[RuleKind]) -> Result<Slot, NoFigure> {
+        let mut lines = self.lines..;
+        let rules = kinds.iter().zip(&mut lines).map(|(kind, line)| Rule {
+            number: line,
+            mode: Mode::Enforce,
+            state: line,
+            quirks: Quirks::None,
+            kind: *kind,
+        });
+        let rules: Vec<Rule> = rules.collect();
+        self.lines = lines.start;
+        // As the agent compiles them: a flow rule has its resource counted, and by whole seconds too
+        // where it warms up.
+        let flow = |kind: &RuleKind| match kind {
+            RuleKind::Flow(flow) => Some(flow.limit),
+            RuleKind::Authority { .. } | RuleKind::Param(_) | RuleKind::Degrade { .. } => None,
+        };
+        let warms = |limit| matches!(limit, FlowLimit::WarmUp(_));
+        let mut needs = Needs::RULES;
+        for limit in kinds.iter().filter_map(flow) {
+            needs |= Needs::COUNTED | if warms(limit) { Needs::SECONDS } else { 0 };
+        }
+        let record = Record {
+            needs: Needs(needs),
+            ..Record::default()
+        };
+        Ok(self.writers.rules.add(name, &record, &rules)?)
     }
 
     /// Seats this process and gives its gate.

@@ -14,16 +14,47 @@ use super::{Figure, NoFigure, cpus};
 const ROUNDS: u32 = 5;
 const ROUND: Duration = Duration::from_millis(200);
 
+/// Lanes of the pages that two threads share: enough for one each beside those of earlier threads.
+const THREAD_LANES: u32 = 16;
+
 /// Decisions between two looks at the time.
 const BATCH: u64 = 1000;
 
-/// Measures how many passes two processes get on one resource.
-pub(super) fn figure(clocks: &Clocks) -> Figure {
-    Figure {
-        name: "shm_2_processes_mops",
-        how: "million enter and exit a second on one resource with one flow rule, two processes",
-        value: mops(clocks),
+/// Measures how many passes two processes, and two threads, get on one resource.
+pub(super) fn figures(clocks: &Clocks) -> Vec<Figure> {
+    vec![
+        Figure {
+            name: "shm_2_processes_mops",
+            how: "million enter and exit a second on one resource with one flow rule, two processes",
+            value: mops(clocks),
+        },
+        Figure {
+            name: "threads_2_mops",
+            how: "the same, two threads of one process",
+            value: threads_mops(clocks),
+        },
+    ]
+}
+
+fn threads_mops(clocks: &Clocks) -> Result<f64, NoFigure> {
+    let mut pages = Pages::with_lanes(4, THREAD_LANES, clocks.best)?;
+    let slot = pages.resource("shared", u32::MAX)?;
+    let gate = pages.gate(1)?;
+    let mut rates = Vec::new();
+    for _round in 0..ROUNDS {
+        let both = std::thread::scope(|scope| {
+            let other = scope.spawn(|| {
+                let _pinned = cpus::pin(1);
+                rate(&gate, slot)
+            });
+            let _pinned = cpus::pin(0);
+            let ours = rate(&gate, slot);
+            other.join().map(|theirs| ours + theirs)
+        });
+        let both = both.map_err(|_panic| NoFigure::Wrong("a thread ended early".to_owned()))?;
+        rates.push(both);
     }
+    Ok(quantile(&mut rates, 0.5) / 1e6)
 }
 
 fn mops(clocks: &Clocks) -> Result<f64, NoFigure> {
