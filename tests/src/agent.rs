@@ -82,6 +82,11 @@ impl Agent {
         self.dir.path().join("run")
     }
 
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Kills it without a warning.
     ///
     /// # Panics

@@ -15,10 +15,13 @@ use tidegate_abi::signal::SignalId;
 use super::output::{Failure, say};
 use crate::config::{Config, DEFAULT_PATH};
 use crate::control::{Driver, Plan, ScopeSnapshot, Snapshot, WaiterRung, start};
-use crate::signal::{AcceptQueues, Missing, Reading, Roots, Sampler};
+use crate::signal::{AcceptQueues, Fault, Missing, Reading, Roots, Sampler};
+use crate::telemetry::threads;
 
-/// How long it looks: rates need two samples, throttling some periods, threads a look each.
+/// How long it looks at least: rates need two samples, throttling some periods.
 const LOOK: Duration = Duration::from_secs(3);
+/// How long it looks at most: with many threads two looks at all of them take longer.
+const LONG_LOOK: Duration = Duration::from_secs(15);
 /// Longest that a tick may be late before the machine is too busy to say anything.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -72,6 +75,8 @@ struct Scope {
     cgroup: Option<String>,
     waiters: Rung,
     signals: BTreeMap<&'static str, Signal>,
+    /// Its threads by what their names begin with, those that used most CPU.
+    threads: Vec<threads::Group>,
 }
 
 #[derive(Debug, Serialize)]
@@ -118,13 +123,23 @@ fn look(options: &Options) -> Result<Snapshot, Failure> {
         let _full = ticked.try_send(());
     })
     .map_err(Failure::of)?;
-    let wanted = LOOK.as_millis().div_ceil(config.tick.as_millis().max(1));
-    for _tick in 0..=wanted {
+    let ticks_of = |look: Duration| look.as_millis().div_ceil(config.tick.as_millis().max(1));
+    let (least, most) = (ticks_of(LOOK), ticks_of(LONG_LOOK));
+    for tick in 0..=most {
         let late = |_late| Failure::Failed("the sampler thread does not tick".to_owned());
         ticks.recv_timeout(PATIENCE).map_err(late)?;
+        if tick >= least && !handle.snapshot().scopes.iter().any(is_begun_only) {
+            break;
+        }
     }
     ticking.stop();
     Ok(handle.snapshot())
+}
+
+/// Whether the threads of a scope were not all looked at twice yet.
+fn is_begun_only(scope: &ScopeSnapshot) -> bool {
+    let told = scope.readings.get(SignalId::RunqueueWait).get();
+    told.is_err_and(|missing| matches!(missing.fault, Fault::FirstSample | Fault::NotSampled))
 }
 
 impl Findings {
@@ -220,6 +235,7 @@ impl Scope {
             signals: signals
                 .map(|(id, reading)| (id.name(), Signal::of(id, reading)))
                 .collect(),
+            threads: threads::of(scope),
         }
     }
 
@@ -239,6 +255,9 @@ impl Scope {
                     writeln!(text, "  {:<16}   to have it: {remedy}", "")?;
                 }
             }
+        }
+        for threads in &self.threads {
+            writeln!(text, "  {threads}")?;
         }
         Ok(())
     }

@@ -19,7 +19,7 @@ use super::scope::{Place, Scope};
 use super::snapshot::SnapshotCell;
 use super::thread::Scheduling;
 use crate::recording::Tap;
-use crate::signal::{GROUPS_MAX, GroupKey, Sampler};
+use crate::signal::{GROUPS_MAX, Group, GroupKey, Sampler, TopThreads};
 use crate::tenant::{HOST, OPEN_SCOPE};
 
 /// The pages of a tenant as the tick needs them: its role on the board, and the ledger.
@@ -244,6 +244,8 @@ impl Driver {
             OPEN_SCOPE
         } else {
             let group = group.flatten();
+            let threads = group.map(Group::thread_groups).unwrap_or_default();
+            scope.threads = TopThreads::of(threads);
             let tick = Tick {
                 length_ns,
                 host: sampler.host(),

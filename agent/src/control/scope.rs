@@ -14,7 +14,7 @@ use super::plan::Planned;
 use super::request::{Event, Mailbox};
 use super::snapshot::ScopeSnapshot;
 use crate::recording::{Record, line};
-use crate::signal::{GroupKey, PatternKey, Readings};
+use crate::signal::{GroupKey, PatternKey, Readings, TopThreads};
 
 /// The group of a scope.
 #[derive(Debug, Clone)]
@@ -34,6 +34,8 @@ pub(super) struct Scope {
     /// Its group; `None` is the host.
     pub group: Option<Place>,
     pub settings: Arc<Settings>,
+    /// Which of its threads used most CPU.
+    pub threads: TopThreads,
     /// What the last tick measured, with the CPUs that are declared.
     readings: Box<Readings>,
     /// The sample of the last tick.
@@ -54,6 +56,7 @@ impl Scope {
             name,
             group,
             settings,
+            threads: TopThreads::default(),
             readings: Box::default(),
             sample: Sample::default(),
             law: Box::default(),
@@ -158,6 +161,7 @@ impl Scope {
             index,
             name: Arc::clone(&self.name),
             cgroup: self.group.as_ref().map(|place| Arc::clone(&place.path)),
+            threads: self.threads,
             readings: (*self.readings).clone(),
             published: *self.law.published(),
             since_ns: self.since_ns,

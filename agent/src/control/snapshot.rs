@@ -8,7 +8,7 @@ use tidegate_limits::law::Published;
 use tidegate_segment::ledger::ScopeCounts;
 
 use super::thread::Scheduling;
-use crate::signal::Readings;
+use crate::signal::{Readings, TopThreads};
 
 /// The control loop as it was after a tick.
 #[derive(Debug, Clone, Default)]
@@ -42,6 +42,8 @@ pub struct ScopeSnapshot {
     pub name: Arc<str>,
     /// Path of its group below the mount of the cpu controller; `None` is the host.
     pub cgroup: Option<Arc<Path>>,
+    /// Which of its threads used most CPU; none are told of the host.
+    pub threads: TopThreads,
     /// What was measured.
     pub readings: Readings,
     /// What the law said.

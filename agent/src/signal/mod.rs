@@ -62,7 +62,7 @@ pub use cgroup::Limiter;
 pub use group_finder::GroupFinder;
 pub use groups::{GROUPS_MAX, Group, GroupKey, PatternKey};
 pub use pattern::{GroupPattern, PatternFault};
-pub use processes::ThreadGroup;
+pub use processes::{ThreadGroup, TopThreads};
 pub use reading::{Fault, Missing, Reading, Readings};
 pub use roots::Roots;
 pub use sampler::Sampler;

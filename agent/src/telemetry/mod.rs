@@ -5,3 +5,4 @@ pub mod fill;
 pub mod metric;
 pub mod scrape;
 pub mod status;
+pub mod threads;

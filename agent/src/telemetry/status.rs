@@ -10,6 +10,7 @@ use tidegate_segment::board::Slot;
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::ledger::NodeCounts;
 
+use super::threads;
 use crate::control::{ScopeSnapshot, Snapshot};
 use crate::door::Context;
 use crate::door::tenants::Named;
@@ -35,6 +36,9 @@ struct Agent {
     uptime_s: f64,
     tick_ms: f64,
     tick_late_p99_ms: f64,
+    ticks: u64,
+    /// How the kernel schedules the sampler thread.
+    scheduling: &'static str,
     ebpf: Ebpf,
     rules_generation: u64,
 }
@@ -57,6 +61,8 @@ pub struct Scope {
     /// What says that the CPU is short now.
     evidence: Vec<&'static str>,
     signals: BTreeMap<&'static str, Signal>,
+    /// Its threads by what their names begin with, those that used most CPU; none of the host.
+    threads: Vec<threads::Group>,
     limits: Limits,
 }
 
@@ -138,6 +144,8 @@ impl Status {
                 uptime_s: context.started.elapsed().as_secs_f64(),
                 tick_ms: context.tick.as_secs_f64() * 1e3,
                 tick_late_p99_ms: snapshot.late_p99.as_secs_f64() * 1e3,
+                ticks: snapshot.ticks,
+                scheduling: snapshot.scheduling.name(),
                 ebpf: Ebpf {
                     rung: "none",
                     reason: "this version reads /proc and cgroup files alone",
@@ -257,6 +265,7 @@ impl Scope {
             signals: readings
                 .map(|(id, reading)| (id.name(), Signal::of(id.unit().name(), reading)))
                 .collect(),
+            threads: threads::of(scope),
             limits: Limits {
                 inflight: inflight_limit(scope),
                 allowed_qps: scope.published.allowed_qps,

@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use crate::config::DEFAULT_TENANT;
 use crate::signal::Fault;
+use crate::telemetry::threads;
 
 /// What is shown of a status; whatever else it has is for scripts.
 #[derive(Debug, Deserialize)]
@@ -31,6 +32,8 @@ struct Scope {
     state: String,
     cause: String,
     signals: BTreeMap<String, Signal>,
+    #[serde(default)]
+    threads: Vec<threads::Group>,
     limits: Limits,
 }
 
@@ -105,6 +108,7 @@ fn write_scope(text: &mut String, scope: &Scope) -> std::fmt::Result {
         state,
         cause,
         signals,
+        threads,
         limits,
     } = scope;
     write!(text, "\nscope {name}: {state}")?;
@@ -129,6 +133,9 @@ fn write_scope(text: &mut String, scope: &Scope) -> std::fmt::Result {
                 writeln!(text, "  {name:<16} not measured: {not_measured}")?;
             }
         }
+    }
+    for threads in threads {
+        writeln!(text, "  {threads}")?;
     }
     Ok(())
 }
@@ -214,6 +221,7 @@ mod tests {
         "scopes":[{"name":"host","cgroup":null,"state":"overload","cause":"cpu",
           "signals":{"cpu":{"value":0.97,"unit":"ratio"},"throttle":{"not_measured":"no quota"},
           "steal":{"not_measured":"/proc/stat: belongs to the host, not to a group"}},
+          "threads":[{"name":"GC Thread#","threads":4,"used_cpus":0.5,"cpu_share":0.25,"gc":true}],
           "limits":{"inflight":40,"allowed_qps":null}}],
         "resources":[{"tenant":"shop","name":"pay","passed_total":5,"refused_total":{},"inflight":0,"rt_ms":2.5},
           {"name":"order-create","passed_total":7,"refused_total":{"flow":2,"system":1},"inflight":1,"rt_ms":null}],
@@ -226,6 +234,7 @@ mod tests {
             "tidegate 0.1.0, up 12 s, tick 100 ms (0.4 ms late",
             "scope host: overload, because of cpu, at most 40 in flight",
             "throttle         not measured: no quota",
+            "GC Thread#            4 threads    0.500 CPUs   25 % garbage collection",
             "order-create                                7            3         1         -",
             "shop: pay                                   5            0         0      2.50",
             "       7     1000 shop",

@@ -375,8 +375,10 @@ async fn the_status_has_its_shape() {
         [
             "ebpf",
             "rules_generation",
+            "scheduling",
             "tick_late_p99_ms",
             "tick_ms",
+            "ticks",
             "uptime_s",
             "version"
         ]

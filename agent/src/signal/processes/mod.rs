@@ -19,7 +19,7 @@ use self::members::Members;
 use self::process::Process;
 pub(crate) use self::scan::Scan;
 use self::thread::LookTimes;
-pub use self::thread_group::ThreadGroup;
+pub use self::thread_group::{ThreadGroup, TopThreads};
 use self::thread_group::{ThreadGroups, ThreadName};
 use super::kept_file::ReadBuffer;
 use super::parse::task_stat::TaskState;

@@ -91,6 +91,41 @@ impl ThreadGroup {
     }
 }
 
+/// How many groups are told of a scope.
+const TOP: usize = 8;
+
+/// The groups of a scope's threads that used most CPU, of fixed size so that a tick can copy them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TopThreads {
+    groups: [Option<ThreadGroup>; TOP],
+    /// CPUs that all threads used.
+    used_cpus: f64,
+}
+
+impl TopThreads {
+    /// The first of these groups, which stand in the order of their use of CPU.
+    pub fn of(sorted: &[ThreadGroup]) -> Self {
+        let mut groups = [None; TOP];
+        for (place, group) in groups.iter_mut().zip(sorted) {
+            *place = Some(*group);
+        }
+        Self {
+            groups,
+            used_cpus: sorted.iter().map(|group| group.used_cpus).sum(),
+        }
+    }
+
+    /// Each group with its share of the CPU time of all threads; without one where none was used.
+    pub fn iter(&self) -> impl Iterator<Item = (&ThreadGroup, Option<f64>)> {
+        let all = Some(self.used_cpus).filter(|all| *all > 0.0);
+        let share = move |group: &ThreadGroup| Some(group.used_cpus / all?);
+        self.groups
+            .iter()
+            .flatten()
+            .map(move |group| (group, share(group)))
+    }
+}
+
 /// The groups of one look at a scope's threads. Its memory is set aside once.
 #[derive(Debug)]
 pub(super) struct ThreadGroups(Vec<ThreadGroup>);
@@ -195,6 +230,32 @@ mod tests {
         let last = groups.as_slice()[GROUPS_MAX - 1];
         assert_eq!((last.name().as_str(), last.threads), ("...", 69));
         assert!((last.used_cpus - 34.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_groups_that_used_most_cpu_are_told_with_their_share() {
+        let mut groups = ThreadGroups::new();
+        for (number, used_cpus) in (0..12).zip([0.1, 0.3, 0.0, 0.6]) {
+            groups.add(&[b'a', b'A' + number], used_cpus);
+        }
+        groups.add(b"GC Thread#1", 1.0);
+        groups.sort();
+        let top = TopThreads::of(groups.as_slice());
+        let told: Vec<_> = top
+            .iter()
+            .map(|(group, share)| (group.name(), share.map(|share| (share * 100.0).round())))
+            .collect();
+        let wanted = [
+            ("GC Thread#", 50.0),
+            ("aD", 30.0),
+            ("aB", 15.0),
+            ("aA", 5.0),
+        ];
+        for (found, (name, percent)) in told.iter().zip(wanted) {
+            assert_eq!(*found, (name.to_owned(), Some(percent)));
+        }
+        let idle = TopThreads::of(&[]);
+        assert_eq!((told.len(), idle.iter().count()), (5, 0));
     }
 
     #[test]
