@@ -9,11 +9,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tidegate_abi::board::ScopeWord;
-use tidegate_abi::decision::{Cause, LossMode, ScopeState};
+use tidegate_abi::decision::{Cause, Class, LossMode, ScopeState};
 use tidegate_abi::geometry::Geometry;
 use tidegate_abi::signal::SignalId;
 use tidegate_agent::bench::Crowd;
 use tidegate_agent::control::{Declared, Driver, Event, Handle, Pages, Plan, start};
+use tidegate_agent::recording;
 use tidegate_agent::signal::{Roots, Sampler};
 use tidegate_agent::tenant::HOST;
 use tidegate_agent::tenant::scope_resolver::ScopeResolver as _;
@@ -423,4 +424,50 @@ fn the_sampler_thread_ticks_on_time_and_stops_when_told() {
     let snapshot = handle.snapshot();
     assert!(snapshot.ticks >= 5);
     assert!(snapshot.late_p99 >= snapshot.late || snapshot.late > Duration::ZERO);
+}
+
+/// Two services of three processes in the host: one that holds 90 requests and one that holds 4.
+fn overloaded() -> Bench {
+    let mut bench = Bench::new(Plan::default());
+    bench.tick(1, 10);
+    for (seat, service, requests) in [(1, 7, 60), (2, 7, 30), (3, 8, 4)] {
+        bench.hold(seat, HOST, requests);
+        bench.seats.name_service(seat, service);
+    }
+    bench.tick(2, 100);
+    assert_eq!(bench.board.scope(HOST).state, ScopeState::Overload);
+    bench
+}
+
+#[test]
+fn services_of_a_scope_in_overload_have_shares_and_processes_of_one_have_one() {
+    let mut bench = overloaded();
+    let share = |bench: &Bench, seat| bench.board.seat_share(seat, true);
+    let greedy = share(&bench, 1).expect("it has a share");
+    assert_eq!(share(&bench, 2), Some(greedy));
+    // Cold on two CPUs: 32 in flight, and the modest one needs 4 · 1.25 + 1 of them.
+    assert_eq!((greedy.guaranteed, greedy.limit), (0, 26));
+    let modest = share(&bench, 3).expect("it has a share");
+    assert!(modest.guaranteed > modest.limit, "{modest:?}");
+    bench.seats.revoke(1);
+    bench.seats.revoke(2);
+    bench.tick(30, 10);
+    assert_eq!(share(&bench, 3), None, "no overload, no shares");
+}
+
+#[test]
+fn a_tick_in_overload_with_shares_and_a_recording_allocates_nothing() {
+    let mut bench = overloaded();
+    let (tap, _queue) = recording::tap();
+    bench.driver.record_to(tap);
+    bench.tick(1, 100);
+    bench
+        .ledger
+        .count_offered(HOST, Class::Normal, true, Some(true));
+    let now_ns = bench.now_ns + TICK_NS;
+    let seen = allocation_counter::measure(|| {
+        bench.driver.tick(now_ns, Duration::ZERO);
+    });
+    assert_eq!(seen.count_total, 0);
+    assert_eq!(bench.handle.snapshot().recording_lost, 0);
 }

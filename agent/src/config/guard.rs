@@ -109,7 +109,8 @@ settings! {
         minimum_hold: Duration = Duration::from_millis(500), Span::ms(0, 600_000);
         /// A mark whose signal is not measured for this long is left.
         blind_time: Duration = Duration::from_secs(5), Span::ms(100, 600_000);
-        /// Most changes of a mark in any hour. Leaving is always allowed.
+        /// Most changes in any hour. A mark is then not passed again; an overload that has ended stays, with
+        /// the entry limit.
         changes_per_hour_max: u32 = 12, Whole { min: 2, max: 32 };
     }
     check check_hysteresis;
@@ -180,6 +181,16 @@ impl Scope {
 
 /// Name of the tenant of all services that belong to no other.
 pub const DEFAULT_TENANT: &str = "default";
+
+settings! {
+    /// How much of a limit a service may hold that it shares with others.
+    pub struct Service {
+        /// Name of its processes, or of its scope.
+        name: String = String::new(), Required(Name, "\"orders\"");
+        /// Its part against those of the others, which have 1.
+        weight: f64 = 1.0, Number { min: 0.01, max: 100.0 };
+    }
+}
 
 settings! {
     /// Services that share a ledger of their own.

@@ -16,7 +16,8 @@ use std::time::Duration;
 
 pub use door::{Http, METRICS_HINT, Pages, Recording, Socket};
 pub use guard::{
-    Action, AgentLoss, Cpu, DEFAULT_TENANT, Hysteresis, Load, Rules, Scope, Tenant, Threads,
+    Action, AgentLoss, Cpu, DEFAULT_TENANT, Hysteresis, Load, Rules, Scope, Service, Tenant,
+    Threads,
 };
 pub use law::{Law, LawKind};
 
@@ -64,6 +65,8 @@ settings! {
             Groups {
                 template: Scope::over(cpu.clone(), hysteresis.clone(), threads.clone(), law.clone()),
             };
+        /// A service with a weight of its own when it shares the limit of a scope with others.
+        services as "service": Vec<Service> = Vec::new(), Groups { template: Service::default() };
         /// Services that share a ledger of their own and do not see the others.
         tenants as "tenant": Vec<Tenant> = Vec::new(), Groups { template: Tenant::default() };
     }
@@ -176,6 +179,12 @@ fn check_config(config: &Config, section: &mut Section<'_, '_>) {
         .map(|scope| scope.name.as_str())
         .collect();
     refuse_repeats(section, "scope", &scopes);
+    let services: Vec<&str> = config
+        .services
+        .iter()
+        .map(|service| service.name.as_str())
+        .collect();
+    refuse_repeats(section, "service", &services);
     let tenants: Vec<&str> = config
         .tenants
         .iter()

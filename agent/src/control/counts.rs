@@ -5,18 +5,32 @@
 //! the difference of two sums over seats would not. What a process did between the last tick and
 //! the clearing of its seat is not seen here: at most one tick of a process that has ended.
 
+use tidegate_limits::fairness::share::Asked;
 use tidegate_segment::ledger::ScopeCounts;
 
 use super::driver::Pages;
 use crate::tenant::HOST;
+
+/// What a seat did in a tick.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct SeatTick {
+    /// Requests that it holds.
+    pub held: u32,
+    /// What it asked for lately.
+    pub asked: Asked,
+}
 
 /// Follows the counts of every seat of all tenants.
 #[derive(Debug)]
 pub(super) struct Counts {
     /// What each seat had counted at the last tick, in the order of the tenants and the seats.
     seats: Vec<Box<[ScopeCounts]>>,
+    /// What each seat did in the last tick, in the same order.
+    ticks: Vec<Box<[SeatTick]>>,
     /// Growth since the last tick and requests in flight, in the order of the scopes.
     scopes: Box<[ScopeCounts]>,
+    /// Callers without a permit: what the ledgers had counted, and the growth, of each scope.
+    one_shots: Box<[(u64, u64)]>,
 }
 
 impl Counts {
@@ -29,24 +43,52 @@ impl Counts {
                 .map(|seat| page.ledger.seat_counts(&board, seat))
                 .collect()
         });
+        let seats: Vec<Box<[ScopeCounts]>> = seats.collect();
+        let ticks = seats
+            .iter()
+            .map(|seats| vec![SeatTick::default(); seats.len()].into());
         Self {
-            seats: seats.collect(),
+            ticks: ticks.collect(),
+            seats,
             scopes: vec![ScopeCounts::default(); scopes].into(),
+            one_shots: vec![(0, 0); scopes].into(),
         }
     }
 
     /// Takes a tick's counts: one pass over the seats that were ever used.
     pub(super) fn take(&mut self, pages: &[Pages]) {
         self.scopes.fill(ScopeCounts::default());
-        for (page, seats) in pages.iter().zip(&mut self.seats) {
+        for (scope, (before, growth)) in (0..).zip(&mut self.one_shots) {
+            let counts = pages.iter().map(|page| page.ledger.one_shots(scope));
+            let now = counts.fold(0, u64::wrapping_add);
+            *growth = now.wrapping_sub(*before);
+            *before = now;
+        }
+        let tenants = pages.iter().zip(&mut self.seats).zip(&mut self.ticks);
+        for ((page, seats), ticks) in tenants {
             let board = page.writer.board();
-            for (seat, before) in (0..board.seats_used()).zip(seats) {
+            let seats = seats.iter_mut().zip(ticks);
+            for (seat, (before, tick)) in (0..board.seats_used()).zip(seats) {
                 let now = page.ledger.seat_counts(&board, seat);
                 let growth = growth(&now, before);
                 *before = now;
+                tick.held = u32::try_from(growth.inflight).unwrap_or(u32::MAX);
+                tick.asked.update(growth.passed, growth.shed);
                 add(&mut self.scopes, board.seat_scope(seat), &growth);
             }
         }
+    }
+
+    /// Callers without a permit that a scope admitted in this tick.
+    pub(super) fn one_shot(&self, place: usize) -> u64 {
+        self.one_shots
+            .get(place)
+            .map_or(0, |(_before, growth)| *growth)
+    }
+
+    /// What each seat of a tenant did in this tick; those never used did nothing.
+    pub(super) fn seats_of(&self, tenant: usize) -> &[SeatTick] {
+        self.ticks.get(tenant).map_or(&[], |ticks| ticks)
     }
 
     /// Growth of a scope in this tick, and what it has in flight.

@@ -10,13 +10,14 @@ use tidegate_segment::ledger::Ledger;
 
 use super::clock_watch::ClockWatch;
 use super::counts::Counts;
+use super::fairness::{Fairness, Judged};
 use super::lateness::Lateness;
 use super::listeners::Listeners;
 use super::measure::Tick;
 use super::plan::{Plan, Planned};
 use super::request::{Handle, Mailbox, Request};
 use super::scope::{Place, Scope};
-use super::snapshot::SnapshotCell;
+use super::snapshot::{ScopeSnapshot, SnapshotCell};
 use super::thread::Scheduling;
 use crate::recording::Tap;
 use crate::signal::{GROUPS_MAX, Group, GroupKey, Sampler, TopThreads};
@@ -38,6 +39,7 @@ pub struct Driver {
     pages: Vec<Pages>,
     counts: Counts,
     listeners: Listeners,
+    fairness: Fairness,
     plan: Planned,
     /// A scope's place here is its place on every board; the host is first.
     scopes: Vec<Option<Scope>>,
@@ -65,6 +67,7 @@ impl Driver {
             sampler: Box::new(sampler),
             counts: Counts::new(&pages, scopes),
             listeners: Listeners::new(),
+            fairness: Fairness::new(&pages, scopes),
             pages,
             scopes: Vec::with_capacity(scopes),
             mail,
@@ -116,6 +119,10 @@ impl Driver {
         self.last_ns = Some(now_ns);
         self.counts.take(&self.pages);
         self.listeners.look();
+        let weights = self.fairness.scope_weights.iter_mut();
+        for (weight, scope) in weights.zip(&self.scopes) {
+            *weight = scope.as_ref().map_or(1.0, |scope| scope.weight);
+        }
         for index in 0..self.scopes.len() {
             self.step_scope(index, now_ns, length_ns);
         }
@@ -146,6 +153,7 @@ impl Driver {
         let sampler = &mut self.sampler;
         self.plan
             .set(plan, |pattern| sampler.watch_pattern(pattern));
+        self.fairness.weights = self.plan.weights().clone();
         for scope in self.scopes.iter_mut().flatten() {
             scope.follow(&self.plan);
         }
@@ -219,7 +227,9 @@ impl Driver {
             cpus: terms.cpus,
         });
         self.births = self.births.saturating_add(1);
-        let scope = Some(Scope::new(terms.name, group, terms.settings).born(self.births));
+        let mut scope = Scope::new(terms.name, group, terms.settings).born(self.births);
+        scope.weight = self.plan.weights().of_name(&scope.name);
+        let scope = Some(scope);
         match self.scopes.get_mut(place) {
             Some(free) => *free = scope,
             None => self.scopes.push(scope),
@@ -238,10 +248,10 @@ impl Driver {
         let accept_queue = self.listeners.waiting(index);
         let group = scope.group.as_ref();
         let group = group.map(|place| sampler.group(place.key));
-        let report = if let Some(None) = group {
+        let (report, capacity) = if let Some(None) = group {
             *slot = None;
             self.mail.freed.count();
-            OPEN_SCOPE
+            (OPEN_SCOPE, None)
         } else {
             let group = group.flatten();
             let threads = group.map(Group::thread_groups).unwrap_or_default();
@@ -252,11 +262,19 @@ impl Driver {
                 group: group.map(|group| (group.readings(), group.limiter())),
                 counts: self.counts.of(place),
                 accept_queue,
+                one_shot: self.counts.one_shot(place),
             };
             let report = scope.step(&tick, now_ns, &mut self.mail);
             self.tap.put(|| scope.record(index));
-            report
+            (report, scope.capacity_qps())
         };
+        let judged = Judged {
+            word: report.word,
+            capacity: capacity.map(|qps| qps * Duration::from_nanos(length_ns).as_secs_f64()),
+        };
+        // Before the word: whoever finds overload finds the shares of it.
+        self.fairness
+            .publish(index, &judged, &self.counts, &mut self.pages);
         for page in &mut self.pages {
             page.writer.publish_scope(index, &report);
             let waiting = accept_queue.unwrap_or(0);
@@ -294,7 +312,12 @@ impl Driver {
             snapshot.scopes.clear();
             for (index, scope) in (0..).zip(&self.scopes) {
                 let scope = scope.as_ref();
-                let scope = scope.map(|scope| scope.snapshot(index));
+                let scope = scope.map(|scope| ScopeSnapshot {
+                    cutoff: usize::try_from(index)
+                        .ok()
+                        .and_then(|place| self.fairness.cutoff(place)),
+                    ..scope.snapshot(index)
+                });
                 snapshot.scopes.extend(scope);
             }
         });

@@ -18,6 +18,8 @@ pub(super) struct Tick<'a> {
     pub counts: ScopeCounts,
     /// Connections that wait at its listeners.
     pub accept_queue: Result<u32, Missing>,
+    /// Callers without a permit that it admitted in the tick.
+    pub one_shot: u64,
 }
 
 impl Tick<'_> {
@@ -32,10 +34,23 @@ impl Tick<'_> {
             inflight: u32::try_from(self.counts.inflight).unwrap_or(u32::MAX),
             successes: self.counts.success,
             rt_ns: self.counts.rt_ns,
-            passed: self.counts.passed,
+            passed: self.passed(),
+            one_shot: self.one_shot.min(self.passed()),
             shed: self.counts.shed,
             accept_queue: self.accept_queue.ok(),
             ..measured
+        }
+    }
+}
+
+impl Tick<'_> {
+    /// Requests admitted. The agent decides for callers without a permit, in its own seat: those are
+    /// counted in the host, and not in the scope they come from.
+    fn passed(&self) -> u64 {
+        let passed = self.counts.passed;
+        match self.group {
+            Some(_) => passed.saturating_add(self.one_shot),
+            None => passed,
         }
     }
 }
@@ -172,11 +187,13 @@ mod tests {
                 shed: 1,
             },
             accept_queue: Ok(3),
+            one_shot: 2,
         };
         let sample = tick.sample();
         assert_eq!((sample.inflight, sample.tick_ns), (3, 100));
         assert_eq!((sample.successes, sample.rt_ns), (10, 4_000));
         assert_eq!((sample.passed, sample.shed), (6, 1));
+        assert_eq!(sample.one_shot, 2);
         assert_eq!(
             (sample.busy, sample.cpus, sample.waiters),
             (None, None, None)

@@ -21,7 +21,7 @@
 //! # Inside
 //! `thread` wakes at absolute times and takes down how late it was · `driver` is one tick: take
 //! `request`s, sample, and for each `scope` turn readings and `counts` into a sample of the law
-//! (`measure`, `declared_cpus`), step the law, publish; then `clock_watch` and the heartbeat · `listeners` looks at accept queues · `plan` says which
+//! (`measure`, `declared_cpus`), step the law, divide its limit (`fairness`), publish; then `clock_watch` and the heartbeat · `listeners` looks at accept queues · `plan` says which
 //! settings a scope has, `scope_finder` which scope a process is in · `snapshot` is what others read of it all.
 //!
 //! The tick allocates nothing and waits for nobody: a reader that holds the snapshot makes it keep
@@ -32,6 +32,7 @@ mod clock_watch;
 mod counts;
 mod declared_cpus;
 mod driver;
+mod fairness;
 mod lateness;
 mod listeners;
 mod measure;
@@ -45,7 +46,7 @@ mod thread;
 pub use clock_watch::ClockWatch;
 pub use driver::{Driver, Pages};
 pub use measure::WaiterRung;
-pub use plan::{Declared, Plan};
+pub use plan::{Declared, Plan, Weights};
 pub use request::{Event, Handle, Overrun};
 pub use scope_finder::ScopeFinder;
 pub use snapshot::{ScopeSnapshot, Snapshot};

@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use tidegate_abi::board::name_hash;
 use tidegate_limits::law::Settings;
 
-use crate::config::Config;
+use crate::config::{Config, Service};
 use crate::signal::{GroupPattern, PatternKey};
 
 /// Settings of every scope. Reloading the configuration makes a new one.
@@ -17,6 +18,32 @@ pub struct Plan {
     pub others: Arc<Settings>,
     /// Declared groups; the first that matches counts.
     pub declared: Vec<Declared>,
+    /// Weights of services.
+    pub weights: Weights,
+}
+
+/// Weights of services by the hash of their name; 1 where none is declared.
+#[derive(Debug, Clone, Default)]
+pub struct Weights(Vec<(u64, f64)>);
+
+impl Weights {
+    /// Those of declared services.
+    pub fn declared(services: &[Service]) -> Self {
+        let services = services.iter();
+        let hashed = services.map(|service| (name_hash(service.name.as_bytes()), service.weight));
+        Self(hashed.collect())
+    }
+
+    /// Weight of the service whose name has this hash.
+    pub fn of(&self, name: u64) -> f64 {
+        let found = self.0.iter().find(|(hash, _weight)| *hash == name);
+        found.map_or(1.0, |(_hash, weight)| *weight)
+    }
+
+    /// Weight of the service with this name.
+    pub fn of_name(&self, name: &str) -> f64 {
+        self.of(name_hash(name.as_bytes()))
+    }
 }
 
 /// A declared group.
@@ -54,6 +81,7 @@ impl Plan {
             host: Arc::new(config.host_settings()),
             others: Arc::new(config.scope_settings()),
             declared: declared.collect(),
+            weights: Weights::declared(&config.services),
         }
     }
 }
@@ -107,6 +135,11 @@ impl Planned {
             }
         }
         self.plan = plan;
+    }
+
+    /// Weights of services.
+    pub(super) fn weights(&self) -> &Weights {
+        &self.plan.weights
     }
 
     /// Settings of the host.

@@ -36,6 +36,8 @@ pub(super) struct Scope {
     pub settings: Arc<Settings>,
     /// Which of its threads used most CPU.
     pub threads: TopThreads,
+    /// Its weight as a service of the host.
+    pub weight: f64,
     /// What the last tick measured, with the CPUs that are declared.
     readings: Box<Readings>,
     /// The sample of the last tick.
@@ -47,6 +49,9 @@ pub(super) struct Scope {
     counts: ScopeCounts,
     since_ns: u64,
     changes: u64,
+    ineffective_times: u64,
+    /// Callers without a permit that were admitted.
+    one_shots: u64,
 }
 
 impl Scope {
@@ -57,6 +62,7 @@ impl Scope {
             group,
             settings,
             threads: TopThreads::default(),
+            weight: 1.0,
             readings: Box::default(),
             sample: Sample::default(),
             law: Box::default(),
@@ -64,6 +70,8 @@ impl Scope {
             counts: ScopeCounts::default(),
             since_ns: 0,
             changes: 0,
+            ineffective_times: 0,
+            one_shots: 0,
         }
     }
 
@@ -84,6 +92,11 @@ impl Scope {
         }
     }
 
+    /// Capacity, requests per second; `None` before there is history.
+    pub(super) fn capacity_qps(&self) -> Option<f64> {
+        self.law.published().capacity_qps
+    }
+
     /// Takes name and settings from the plan.
     pub(super) fn follow(&mut self, plan: &Planned) {
         match &mut self.group {
@@ -94,6 +107,7 @@ impl Scope {
             }
             None => self.settings = plan.host(),
         }
+        self.weight = plan.weights().of_name(&self.name);
     }
 
     /// Its group fits this pattern; another than before brings other settings.
@@ -113,6 +127,7 @@ impl Scope {
         let after = self.law.step(&self.sample, &self.settings);
         self.counts.keep(&tick.counts);
         self.counts.inflight = tick.counts.inflight;
+        self.one_shots = self.one_shots.saturating_add(self.sample.one_shot);
         if after.state != before.state {
             self.since_ns = now_ns;
             self.changes = self.changes.saturating_add(1);
@@ -124,6 +139,7 @@ impl Scope {
             });
         }
         if after.ineffective && !before.ineffective {
+            self.ineffective_times = self.ineffective_times.saturating_add(1);
             mail.tell(Event::Ineffective {
                 scope: Arc::clone(&self.name),
                 cause: after.cause,
@@ -166,6 +182,9 @@ impl Scope {
             published: *self.law.published(),
             since_ns: self.since_ns,
             changes: self.changes,
+            cutoff: None,
+            ineffective_times: self.ineffective_times,
+            one_shots: self.one_shots,
             counts: self.counts,
         }
     }

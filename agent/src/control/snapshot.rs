@@ -52,6 +52,12 @@ pub struct ScopeSnapshot {
     pub since_ns: u64,
     /// Changes of state so far.
     pub changes: u64,
+    /// Level from which requests of the first tenant are cut; `None` = none.
+    pub cutoff: Option<u32>,
+    /// Times that shedding was found to be ineffective.
+    pub ineffective_times: u64,
+    /// Callers without a permit that were admitted so far.
+    pub one_shots: u64,
     /// Counts over all tenants.
     pub counts: ScopeCounts,
 }

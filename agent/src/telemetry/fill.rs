@@ -52,6 +52,7 @@ fn fill_scope(scrape: &mut Scrape, scope: &ScopeSnapshot) {
             scrape.set(MetricId::ScopeInflightLimit, &labels, f64::from(value));
         }
     }
+    scope_counters(scrape, scope);
     if let Some(qps) = scope.published.allowed_qps {
         scrape.set(MetricId::AllowedQps, &[name], qps);
     }
@@ -72,6 +73,17 @@ fn fill_tenant(scrape: &mut Scrape, label: &str, tenant: &Tenant) {
     scrape.set_count(MetricId::DecisionsWithoutAgent, &[label], without_agent);
     let generation = tenant.board().rules_generation();
     scrape.set_count(MetricId::RulesGeneration, &[label], generation);
+}
+
+fn scope_counters(scrape: &mut Scrape, scope: &ScopeSnapshot) {
+    let labels = [&*scope.name];
+    scrape.set_count(MetricId::ScopeChanges, &labels, scope.changes);
+    scrape.set_count(MetricId::ScopeOneShots, &labels, scope.one_shots);
+    let times = scope.ineffective_times;
+    scrape.set_count(MetricId::ScopeIneffective, &labels, times);
+    if let Some(level) = scope.cutoff {
+        scrape.set(MetricId::ScopeCutoff, &labels, f64::from(level));
+    }
 }
 
 fn fill_resources(scrape: &mut Scrape, label: &str, tenant: &Tenant) {

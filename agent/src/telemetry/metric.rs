@@ -140,6 +140,14 @@ metric_table! {
         "Inbound requests in flight in the scope.";
     ScopeInflightLimit: "tidegate_scope_inflight_limit" Gauge None [Scope Limit]
         "In-flight limit of the scope: entry begins overload, tight holds in overload; absent without limit.";
+    ScopeChanges: "tidegate_scope_state_changes_total" Counter None [Scope]
+        "Changes of the scope's state.";
+    ScopeOneShots: "tidegate_scope_one_shots_total" Counter None [Scope]
+        "Requests admitted of callers that hold no permit.";
+    ScopeIneffective: "tidegate_scope_ineffective_total" Counter None [Scope]
+        "Times that shedding was found not to lower the pressure on the scope.";
+    ScopeCutoff: "tidegate_scope_cutoff_level" Gauge None [Scope]
+        "Level from which requests are cut: 0 to 127 critical, 128 to 255 normal, 256 to 383 sheddable; absent while none is.";
     AllowedQps: "tidegate_allowed_qps" Gauge Qps [Scope]
         "Requests a second that the scope can take now; absent without limit.";
 

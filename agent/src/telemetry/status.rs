@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use tidegate_abi::board::ScopeWord;
@@ -60,10 +61,29 @@ pub struct Scope {
     cause: &'static str,
     /// What says that the CPU is short now.
     evidence: Vec<&'static str>,
+    /// Where it stands on the way to the next state.
+    course: Course,
     signals: BTreeMap<&'static str, Signal>,
     /// Its threads by what their names begin with, those that used most CPU; none of the host.
     threads: Vec<threads::Group>,
     limits: Limits,
+}
+
+/// Where a scope stands in the state machine of the law.
+#[derive(Debug, Serialize)]
+struct Course {
+    /// Seconds since the state changed.
+    since_s: f64,
+    /// Changes of state so far.
+    changes_total: u64,
+    /// Mean demand, as a share of the capacity; overload ends under `[law.release] demand_under_ratio`.
+    demand: f64,
+    /// Healthy ticks in a row so far, and those that end an overload.
+    healthy_ticks: [u32; 2],
+    /// Shedding did not lower the pressure: only the entry limit is in force.
+    ineffective: bool,
+    /// The overload has ended and stays, with the entry limit, for want of changes in this hour.
+    resting: bool,
 }
 
 /// A number, or why there is none.
@@ -79,6 +99,8 @@ struct Limits {
     /// The limit that holds now: tight in overload, wide otherwise; null is no limit.
     inflight: Option<u32>,
     allowed_qps: Option<f64>,
+    /// Level from which requests are cut, 0 to 383, the most important lowest; null is none.
+    cutoff: Option<u32>,
     /// CPU mark that holds now: lower while garbage collection is in trouble; null is no mark.
     cpu_mark: Option<f64>,
 }
@@ -161,7 +183,9 @@ impl Status {
 
 /// The scopes, the host first.
 pub fn scopes(snapshot: &Snapshot) -> Vec<Scope> {
-    snapshot.scopes.iter().map(Scope::of).collect()
+    let now_ns = snapshot.now_ns;
+    let scopes = snapshot.scopes.iter();
+    scopes.map(|scope| Scope::of(scope, now_ns)).collect()
 }
 
 /// The resources of these tenants, in the order of their slots.
@@ -254,7 +278,8 @@ fn held(tenant: &Tenant, client: &Connected) -> u64 {
 }
 
 impl Scope {
-    fn of(scope: &ScopeSnapshot) -> Self {
+    fn of(scope: &ScopeSnapshot, now_ns: u64) -> Self {
+        let published = &scope.published;
         let readings = scope.readings.iter();
         Self {
             name: scope.name.to_string(),
@@ -262,6 +287,14 @@ impl Scope {
             state: scope.published.state.name(),
             cause: scope.published.cause.name(),
             evidence: scope.published.evidence.names().collect(),
+            course: Course {
+                since_s: Duration::from_nanos(now_ns.saturating_sub(scope.since_ns)).as_secs_f64(),
+                changes_total: scope.changes,
+                demand: published.demand,
+                healthy_ticks: [published.healthy_seen, published.healthy_needed],
+                ineffective: published.ineffective,
+                resting: published.resting,
+            },
             signals: readings
                 .map(|(id, reading)| (id.name(), Signal::of(id.unit().name(), reading)))
                 .collect(),
@@ -269,6 +302,7 @@ impl Scope {
             limits: Limits {
                 inflight: inflight_limit(scope),
                 allowed_qps: scope.published.allowed_qps,
+                cutoff: scope.cutoff,
                 cpu_mark: scope.published.cpu_mark,
             },
         }

@@ -70,6 +70,8 @@ pub fn seat(
     }
     let death = watchable(pidfd).map_err(NoSeat::Unwatched)?;
     let seat = tenant.seats().take(process).ok_or(NoSeat::Full)?;
+    let name = process_name(process.pid).unwrap_or_default();
+    tenant.seats().name_service(seat, &name);
     let (end, ended) = oneshot::channel();
     tokio::spawn(watch(Arc::clone(tenant), seat, death, ended));
     Ok(Seated { seat, _end: end })

@@ -109,6 +109,16 @@ impl Seats {
         }
     }
 
+    /// Says which service a process belongs to, by its name; nothing happens if the seat was taken away.
+    pub fn name_service(&self, seat: Seat, name: &str) {
+        let mut table = self.table.lock();
+        let word = table.writer.board().seat(seat.index);
+        if word.live && word.generation == seat.generation {
+            let hash = tidegate_abi::board::name_hash(name.as_bytes());
+            table.writer.name_service(seat.index, hash);
+        }
+    }
+
     /// Moves a process to the scope of its cgroup; nothing happens if the seat was taken away.
     pub fn move_to_scope(&self, seat: Seat, scope: u32) {
         let mut table = self.table.lock();

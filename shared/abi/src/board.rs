@@ -131,6 +131,8 @@ pub mod scope {
         INFLIGHT = 5;
         /// Connections that waited in the accept queues of the scope's listeners in the last tick.
         ACCEPT_QUEUE = 6;
+        /// Level from which requests are cut in overload, 1 to 384, the most important lowest; 0 = none is cut.
+        CUTOFF = 7;
     }
 }
 
@@ -151,6 +153,12 @@ pub mod seat {
         UID = 3;
         /// Index of the scope of the process's own cgroup; 0 (the host) where it has none.
         SCOPE = 4;
+        /// Hash of the name of its service; processes of one scope with the same are one service.
+        SERVICE = 5;
+        /// What its service may hold of the host's limit, see [`super::ShareWord`].
+        SHARE_OF_HOST = 6;
+        /// What its service may hold of its own scope's limit.
+        SHARE_OF_SCOPE = 7;
     }
 }
 
@@ -329,6 +337,36 @@ impl ScopeWord {
             entry: (word >> 8 & 0x0fff_ffff) as u32,
             tight: (word >> 36 & 0x0fff_ffff) as u32,
         }
+    }
+}
+
+/// What a service may hold of a limit: `[borrowed included 32 | guaranteed 32]`. 0 = the whole limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShareWord {
+    /// Requests that it may hold whatever the others hold.
+    pub guaranteed: u32,
+    /// Requests that it may hold with what it borrows.
+    pub limit: u32,
+}
+
+impl ShareWord {
+    /// The word.
+    pub const fn pack(self) -> u64 {
+        self.guaranteed as u64 | (self.limit as u64) << 32
+    }
+
+    /// The parts of a word, `None` for the whole limit.
+    #[inline]
+    pub const fn unpack(word: u64) -> Option<Self> {
+        if word == 0 {
+            return None;
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "the half that is wanted")]
+        let guaranteed = word as u32;
+        Some(Self {
+            guaranteed,
+            limit: (word >> 32) as u32,
+        })
     }
 }
 

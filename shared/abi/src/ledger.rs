@@ -32,6 +32,20 @@ pub mod scope {
         FIELDS: usize;
         /// Window of the callers that hold no permit (a window word, 100 ms buckets).
         ONE_SHOT = 0;
+        /// Callers without a permit that were admitted, free-running.
+        ONE_SHOT_PASSED = 1;
+        /// Inbound requests of class critical (and probe) in overload, free-running like all that follow.
+        OFFERED_CRITICAL = 2;
+        /// Inbound requests of class normal in overload.
+        OFFERED_NORMAL = 3;
+        /// Inbound requests of class sheddable in overload.
+        OFFERED_SHEDDABLE = 4;
+        /// Those of all classes that had an origin to tell them apart by.
+        OFFERED_KEYED = 5;
+        /// Those of all classes that the scope refused.
+        REFUSED = 6;
+        /// Those of them that were under the cut-off.
+        REFUSED_UNDER = 7;
     }
 }
 

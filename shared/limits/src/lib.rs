@@ -47,6 +47,8 @@
 pub mod authority;
 pub mod borrow;
 pub mod breaker;
+pub mod change_budget;
+pub mod fairness;
 pub mod healthy_run;
 pub mod law;
 pub mod number;

@@ -16,11 +16,8 @@
 //!
 //! A sample that is not measured or not finite changes no count: it neither enters nor is healthy.
 
+use crate::change_budget::ChangeBudget;
 use crate::healthy_run::{self, HealthyRun};
-
-const HOUR_NS: u64 = 3_600_000_000_000;
-/// Entries remembered for the hour's budget; a larger budget is cut to this.
-const ENTRIES: usize = 16;
 
 /// Settings of a threshold.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -80,29 +77,14 @@ impl Settings {
 }
 
 /// State of a threshold.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Threshold {
     now_ns: u64,
     active_since_ns: Option<u64>,
     over_ns: u64,
     blind_ns: u64,
     run: HealthyRun,
-    entries_ns: [Option<u64>; ENTRIES],
-    oldest: usize,
-}
-
-impl Default for Threshold {
-    fn default() -> Self {
-        Self {
-            now_ns: 0,
-            active_since_ns: None,
-            over_ns: 0,
-            blind_ns: 0,
-            run: HealthyRun::default(),
-            entries_ns: [None; ENTRIES],
-            oldest: 0,
-        }
-    }
+    budget: ChangeBudget,
 }
 
 impl Threshold {
@@ -132,7 +114,8 @@ impl Threshold {
             return;
         }
         self.over_ns = self.over_ns.saturating_add(tick_ns);
-        if self.over_ns >= settings.sustain_ns && self.has_room(settings) {
+        let most = settings.most_changes_per_hour;
+        if self.over_ns >= settings.sustain_ns && self.budget.has_room(self.now_ns, most) {
             self.enter(settings);
         }
     }
@@ -156,28 +139,13 @@ impl Threshold {
         self.active_since_ns = Some(self.now_ns);
         self.blind_ns = 0;
         self.run.enter(self.now_ns, &settings.healthy);
-        if let Some(slot) = self.entries_ns.get_mut(self.oldest) {
-            *slot = Some(self.now_ns);
-        }
-        self.oldest = self.oldest.wrapping_add(1) & (ENTRIES - 1);
+        self.budget.enter(self.now_ns);
     }
 
     fn leave(&mut self) {
         self.active_since_ns = None;
         self.over_ns = 0;
         self.run.leave(self.now_ns);
-    }
-
-    /// Whether an entry and its leaving stay within the hour's budget.
-    fn has_room(&self, settings: &Settings) -> bool {
-        let recent = self
-            .entries_ns
-            .iter()
-            .flatten()
-            .filter(|&&entered_ns| self.now_ns.saturating_sub(entered_ns) < HOUR_NS)
-            .count();
-        let most = usize::try_from(settings.most_changes_per_hour / 2).unwrap_or(ENTRIES);
-        recent < most.min(ENTRIES)
     }
 }
 

@@ -31,10 +31,21 @@ struct Scope {
     name: String,
     state: String,
     cause: String,
+    course: Option<Course>,
     signals: BTreeMap<String, Signal>,
     #[serde(default)]
     threads: Vec<threads::Group>,
     limits: Limits,
+}
+
+#[derive(Debug, Deserialize)]
+struct Course {
+    since_s: f64,
+    changes_total: u64,
+    demand: f64,
+    healthy_ticks: [u32; 2],
+    ineffective: bool,
+    resting: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -107,6 +118,7 @@ fn write_scope(text: &mut String, scope: &Scope) -> std::fmt::Result {
         name,
         state,
         cause,
+        course,
         signals,
         threads,
         limits,
@@ -122,6 +134,9 @@ fn write_scope(text: &mut String, scope: &Scope) -> std::fmt::Result {
         write!(text, ", {limit:.0} a second without a permit")?;
     }
     writeln!(text)?;
+    if let Some(course) = course {
+        write_course(text, state, course)?;
+    }
     for (name, signal) in signals {
         match signal {
             Signal::Value { value, unit } => {
@@ -138,6 +153,38 @@ fn write_scope(text: &mut String, scope: &Scope) -> std::fmt::Result {
         writeln!(text, "  {threads}")?;
     }
     Ok(())
+}
+
+/// How long it is in its state, and what it takes to leave it.
+fn write_course(text: &mut String, state: &str, course: &Course) -> std::fmt::Result {
+    let Course {
+        since_s,
+        changes_total,
+        demand,
+        healthy_ticks: [seen, needed],
+        ineffective,
+        resting,
+    } = course;
+    write!(text, "  for {since_s:.0} s, {changes_total} changes so far")?;
+    if state == "overload" {
+        write!(
+            text,
+            "; demand {demand:.2} of the capacity, {seen} of {needed} healthy ticks to leave"
+        )?;
+    }
+    if *ineffective {
+        write!(
+            text,
+            "; shedding does not lower the pressure, the entry limit holds"
+        )?;
+    }
+    if *resting {
+        write!(
+            text,
+            "; it has ended, and leaves when the hour has room for a change"
+        )?;
+    }
+    writeln!(text)
 }
 
 fn write_resources(text: &mut String, resources: &[Resource]) -> std::fmt::Result {
@@ -219,6 +266,7 @@ mod tests {
     const STATUS: &str = r#"{"agent":{"version":"0.1.0","uptime_s":12.3,"tick_ms":100,"tick_late_p99_ms":0.4,
         "ebpf":{"rung":"none","reason":"not built"},"rules_generation":3},
         "scopes":[{"name":"host","cgroup":null,"state":"overload","cause":"cpu",
+          "course":{"since_s":3.2,"changes_total":1,"demand":1.1,"healthy_ticks":[2,5],"ineffective":true,"resting":false},
           "signals":{"cpu":{"value":0.97,"unit":"ratio"},"throttle":{"not_measured":"no quota"},
           "steal":{"not_measured":"/proc/stat: belongs to the host, not to a group"}},
           "threads":[{"name":"GC Thread#","threads":4,"used_cpus":0.5,"cpu_share":0.25,"gc":true}],
@@ -233,6 +281,7 @@ mod tests {
         for part in [
             "tidegate 0.1.0, up 12 s, tick 100 ms (0.4 ms late",
             "scope host: overload, because of cpu, at most 40 in flight",
+            "  for 3 s, 1 changes so far; demand 1.10 of the capacity, 2 of 5 healthy ticks to leave; shedding does not",
             "throttle         not measured: no quota",
             "GC Thread#            4 threads    0.500 CPUs   25 % garbage collection",
             "order-create                                7            3         1         -",

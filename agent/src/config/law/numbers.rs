@@ -37,6 +37,7 @@ pub fn settings_of(
             weight: law.release.weight_ratio,
             most: law.release.most_ratio,
             healthy: hysteresis.numbers(),
+            most_changes_per_hour: hysteresis.changes_per_hour_max,
         },
         rate: numbers::Rate {
             horizon_s: law.rate.horizon.as_secs_f64(),

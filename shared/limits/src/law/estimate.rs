@@ -14,6 +14,10 @@ use super::settings::Settings;
 /// A window under this share of its CPU time tells nothing of the cost of a request.
 const LEAST_SHARE: f64 = 0.05;
 
+/// Slack is never more than this for each CPU: a slow service on one CPU must not queue eight requests,
+/// which is most of a second of work.
+const SLACK_PER_CPU: f64 = 4.0;
+
 /// The two limits, requests. `tight <= entry`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Limits {
@@ -43,11 +47,14 @@ pub(super) struct Estimate {
     base_rt_s: Option<f64>,
     /// Running least CPU time of a request.
     cost_s: Option<f64>,
+    /// Effective CPUs.
+    cpus: f64,
 }
 
 impl Estimate {
     /// Takes the newest tick of `history` into account.
     pub(super) fn update(&mut self, history: &History, now: &Situation, settings: &Settings) {
+        self.cpus = now.cpus;
         let overload = now.overload;
         let estimate = &settings.estimate;
         let window = if overload {
@@ -129,15 +136,20 @@ impl Estimate {
         }
     }
 
-    /// Waiters that are still no queue: `max(C·B, slack)`.
+    /// Waiters that are still no queue: `max(C·B, slack)`, the slack at most 4 for each CPU.
     pub(super) fn queue_mark(&self, settings: &Settings) -> f64 {
         let capacity = self.capacity.unwrap_or(0.0);
-        (capacity * settings.tight.delay_s).max(settings.tight.slack)
+        (capacity * settings.tight.delay_s).max(settings.tight.slack.min(SLACK_PER_CPU * self.cpus))
     }
 
     /// C, requests per second.
     pub(super) fn capacity(&self) -> Option<f64> {
         self.capacity
+    }
+
+    /// C as it was when the scope was last healthy; 0 before that.
+    pub(super) fn healthy_capacity(&self) -> f64 {
+        self.healthy_capacity
     }
 
     /// RT0, seconds.

@@ -16,6 +16,11 @@
 //!                         demand < 0.9 for 5 ticks in a row (doubling up to
 //!                         20 when overload came back within 30 s)
 //!
+//!  inside overload the limit is L, or E_lim while
+//!    ineffective: shedding does not lower the pressure (see `effect`)
+//!    resting: it has ended, and another change would be one too many in this
+//!             hour; with a queue and evidence L holds again
+//!
 //!  beside it: a plain threshold of the operator that is active makes the state
 //!  overload with the entry limit (`shape`) or reject (`reject`), see `marks`;
 //!  too many live threads make it overload with a lower limit for a while,
@@ -24,6 +29,9 @@
 //!
 //! The first step into overload is made by the decisions themselves, from the words of the board:
 //! they refuse at `E_lim` without waiting for a tick. The next tick confirms it and tightens.
+//!
+//! Callers without permits are not in flight. Where they are many, the tasks that wait for a CPU stand
+//! for them, and the allowed QPS holds them (see `unseen`).
 //!
 //! Under a least rate the law does not act: a handful of requests is noise. A cold scope acts on
 //! evidence only, for its limits are a guess.
@@ -44,6 +52,7 @@ pub mod settings;
 mod slack;
 mod step;
 mod thread_limit;
+mod unseen;
 
 use tidegate_abi::decision::{Cause, ScopeState};
 
@@ -53,6 +62,7 @@ pub use published::{Published, Watch};
 pub use sample::Sample;
 pub use settings::{Action, Kind, Settings};
 
+use crate::change_budget::ChangeBudget;
 use crate::healthy_run::HealthyRun;
 use demand::Demand;
 use effect::EffectCheck;
@@ -64,6 +74,7 @@ use sentinel::Sentinel;
 use slack::Slack;
 use step::Step;
 use thread_limit::ThreadLimit;
+use unseen::Unseen;
 
 /// Past this many times the entry limit a scope is in overload, whatever its CPU says. Decisions and
 /// the law use the same.
@@ -75,6 +86,9 @@ pub const FAR_OVER: u32 = 2;
 
 /// A count that decisions hold just under a limit is at it, from this share of the limit on.
 const HELD_UNDER: f64 = 0.75;
+
+/// Ticks of short CPU that are overload where most callers hold no permit and no queue can be read.
+const UNSEEN_TICKS: u32 = 10;
 
 /// Ticks whose mean is "lately".
 const LATELY_TICKS: usize = 10;
@@ -93,8 +107,12 @@ pub struct Law {
     run: HealthyRun,
     /// Why the scope is in overload; `None` while it is not.
     overload: Option<Cause>,
+    /// Whether the overload has ended and stays for want of changes.
+    resting: bool,
+    budget: ChangeBudget,
     demand: Demand,
     sentinel: Sentinel,
+    unseen: Unseen,
     /// Ticks in a row that the CPU was short.
     short_ticks: u32,
     published: Published,
@@ -113,8 +131,11 @@ impl Default for Law {
             threads: ThreadLimit::default(),
             run: HealthyRun::default(),
             overload: None,
+            resting: false,
+            budget: ChangeBudget::default(),
             demand: Demand::default(),
             sentinel: Sentinel::default(),
+            unseen: Unseen::default(),
             short_ticks: 0,
             published: Published::START,
         }
@@ -137,9 +158,12 @@ impl Law {
             return self.published;
         }
         let queue_mark = self.estimate.queue_mark(settings);
+        self.unseen.update(&sample);
+        let held = sample.held() + self.unseen.waiting(&sample);
         let tick = Step {
             evidence: Evidence::of(&sample, queue_mark, &settings.evidence),
-            busy: sample.busy.unwrap_or_else(|| self.used_share(&sample)),
+            busy: sample.busy.unwrap_or_else(|| self.used_share(held)),
+            held,
             sample,
             settings,
         };
@@ -153,8 +177,11 @@ impl Law {
         if self.overload.is_none() {
             self.watch(&tick, &limits);
         } else {
-            self.recover(&tick);
+            self.recover(&tick, &limits);
         }
+        // A mark of the operator makes it overload too.
+        let overload = self.overload.is_some() || self.published.state == ScopeState::Overload;
+        self.unseen.pace(&tick, overload);
         let ineffective = self.overload.is_some() && self.feed_back(&tick, &limits);
         self.published = self.publish(&tick, ineffective);
         self.published
@@ -163,6 +190,7 @@ impl Law {
     /// Sentinel's check. The law forgets its overload: it begins anew when it is asked again.
     fn check_plainly(&mut self, sample: &Sample, settings: &Settings) -> Published {
         self.overload = None;
+        self.resting = false;
         let said = self.sentinel.step(sample, self.now_ns, &settings.marks);
         Published {
             state: said.state,
@@ -176,8 +204,8 @@ impl Law {
         }
     }
 
-    fn used_share(&self, sample: &Sample) -> f64 {
-        (sample.held() / f64::from(self.published.tight.max(1))).min(1.0)
+    fn used_share(&self, held: f64) -> f64 {
+        (held / f64::from(self.published.tight.max(1))).min(1.0)
     }
 
     fn situation(&self, busy: f64) -> Situation {
@@ -201,8 +229,13 @@ impl Law {
         let healthy = self.overload.is_none() && tick.healthy();
         self.history
             .push(Tick::of(&tick.sample, self.cpus, healthy));
-        let now = self.situation(tick.busy);
-        self.estimate.update(&self.history, &now, tick.settings);
+        // With a full CPU what was admitted without a permit is not what was done.
+        let full = tick.busy >= tick.settings.estimate.full;
+        let unknown = self.unseen.dominate() && full && self.estimate.capacity().is_some();
+        if !unknown {
+            let now = self.situation(tick.busy);
+            self.estimate.update(&self.history, &now, tick.settings);
+        }
         self.demand.update(tick);
     }
 
@@ -211,7 +244,7 @@ impl Law {
         if self.is_quiet(tick.settings) {
             return;
         }
-        let held = tick.sample.held();
+        let held = tick.held;
         let short = self.is_short(tick.settings);
         let queue = held >= limits.entry;
         // Decisions that refuse at a limit keep the count just under it.
@@ -219,22 +252,34 @@ impl Law {
         let refused_near = refused && self.published.short && is_near(held, limits);
         let far = limits.entry * f64::from(FAR_OVER);
         let far_over = held >= far || (refused && held >= far * HELD_UNDER);
-        if (queue && short) || (far_over && !self.estimate.is_cold()) || refused_near {
+        let unseen = self.unseen.dominate() && tick.sample.waiters.is_none();
+        let unseen = unseen && self.short_ticks >= UNSEEN_TICKS;
+        if (queue && short) || (far_over && !self.estimate.is_cold()) || refused_near || unseen {
             self.overload = Some(tick.cause());
             self.run.enter(self.now_ns, &tick.settings.release.healthy);
+            self.budget.enter(self.now_ns);
             self.slack.enter();
             let lately = self.history.sums(LATELY_TICKS);
             self.effect.enter(lately.per_second(lately.done));
         }
     }
 
-    /// Leaves overload when demand has stayed low for long enough.
-    fn recover(&mut self, tick: &Step<'_>) {
-        let low = self.demand.share() < tick.settings.release.demand_under;
-        if self.run.count(low) {
+    /// Leaves overload when demand has stayed low for long enough, or rests in it where the hour has
+    /// had its changes.
+    fn recover(&mut self, tick: &Step<'_>, limits: &Limits) {
+        let release = &tick.settings.release;
+        let low = self.demand.share() < release.demand_under;
+        let ended = self.run.count(low);
+        let most = release.most_changes_per_hour;
+        if ended && self.budget.has_room(self.now_ns, most) {
             self.run.leave(self.now_ns);
             self.overload = None;
-        } else if tick.evidence.short() {
+            self.resting = false;
+            return;
+        }
+        let again = tick.held >= limits.entry && self.is_short(tick.settings);
+        self.resting = (self.resting || ended) && !again;
+        if tick.evidence.short() {
             self.overload = Some(tick.cause());
         }
     }
@@ -269,7 +314,7 @@ impl Law {
     fn publish(&mut self, tick: &Step<'_>, ineffective: bool) -> Published {
         let settings = tick.settings;
         let limits = self.limits(tick);
-        let held = tick.sample.held();
+        let held = tick.held;
         let (state, cause, in_force) = self.in_force(tick, &limits, ineffective);
         let short = self.is_short(settings) && !self.is_quiet(settings);
         let watch = if !short && (self.estimate.is_cold() || self.is_quiet(settings)) {
@@ -286,7 +331,7 @@ impl Law {
             tight: ceil_u32(in_force),
             short,
             watch,
-            allowed_qps: self.allowed_qps(in_force, held, settings),
+            allowed_qps: self.allowed_qps(in_force, tick),
             held: ceil_u32(held),
             ineffective,
             cpu_mark: marks::cpu_marks(&tick.sample, settings).map(|marks| marks.enter),
@@ -295,6 +340,8 @@ impl Law {
             capacity_qps: self.estimate.capacity(),
             base_rt_s: self.estimate.base_rt_s(),
             healthy_needed: self.run.needed(),
+            healthy_seen: self.run.seen(),
+            resting: self.resting,
         }
     }
 
@@ -313,7 +360,7 @@ impl Law {
         }
         let (state, cause) = overlay.over(own);
         // An active threshold without a queue, or shedding without effect: only the entry limit.
-        let wide = ineffective || (self.overload.is_none() && state != own.0);
+        let wide = ineffective || self.resting || (self.overload.is_none() && state != own.0);
         let limit = if wide { limits.entry } else { limits.tight };
         let threads = settings.threads.as_ref();
         match self.threads.step(&tick.sample, self.cpus, threads) {
@@ -335,10 +382,12 @@ impl Law {
     }
 
     /// `C + (L − N) / horizon`, never under the floors.
-    fn allowed_qps(&self, limit: f64, held: f64, settings: &Settings) -> Option<f64> {
-        let rate = &settings.rate;
+    fn allowed_qps(&self, limit: f64, tick: &Step<'_>) -> Option<f64> {
+        let rate = &tick.settings.rate;
         self.estimate.capacity().map(|capacity| {
-            (capacity + (limit - held) / rate.horizon_s)
+            let room = (limit - tick.held) / rate.horizon_s;
+            (capacity + room)
+                .min(self.unseen.most(self.estimate.healthy_capacity()))
                 .max(capacity * rate.least_share)
                 .max(rate.floor_qps)
         })

@@ -51,6 +51,10 @@ pub struct Published {
     pub base_rt_s: Option<f64>,
     /// Healthy ticks in a row that end overload this time.
     pub healthy_needed: u32,
+    /// Healthy ticks in a row that were seen.
+    pub healthy_seen: u32,
+    /// Whether the overload has ended and stays, with the entry limit, for want of changes in the hour.
+    pub resting: bool,
 }
 
 impl Published {
@@ -71,6 +75,8 @@ impl Published {
         capacity_qps: None,
         base_rt_s: None,
         healthy_needed: 0,
+        healthy_seen: 0,
+        resting: false,
     };
 
     /// The word that a decision reads.

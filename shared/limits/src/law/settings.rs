@@ -66,7 +66,7 @@ impl Default for Entry {
 pub struct Tight {
     /// Queueing delay that keeps the CPUs busy, seconds (B).
     pub delay_s: f64,
-    /// Requests that keep the CPUs busy however low the rate is.
+    /// Requests that keep the CPUs busy however low the rate is; at most 4 for each CPU count.
     pub slack: f64,
     /// Share of the healthy capacity's `C·(RT0 + delay)` that the limit is never under.
     pub healthy_share: f64,
@@ -212,6 +212,9 @@ pub struct Release {
     pub most: f64,
     /// Healthy ticks in a row that end overload.
     pub healthy: healthy_run::Settings,
+    /// Most changes of state in any hour. Past them an overload that has ended stays, with the entry
+    /// limit, until the hour has room again.
+    pub most_changes_per_hour: u32,
 }
 
 impl Default for Release {
@@ -221,6 +224,7 @@ impl Default for Release {
             weight: 0.2,
             most: 1.2,
             healthy: healthy_run::Settings::default(),
+            most_changes_per_hour: 12,
         }
     }
 }

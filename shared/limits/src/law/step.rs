@@ -16,6 +16,8 @@ pub(super) struct Step<'a> {
     pub evidence: Evidence,
     /// Busy share of the CPUs; where it is not measured, the used share of the tight limit.
     pub busy: f64,
+    /// Requests in the service and at its door (N), those included that only their tasks tell of.
+    pub held: f64,
     pub settings: &'a Settings,
 }
 

@@ -49,8 +49,8 @@ fn replay_with(law: &mut Law, sample: &Sample, ticks: u32, settings: &Settings) 
     *law.published()
 }
 
-fn warm() -> Law {
-    let mut law = Law::default();
+fn warm() -> Box<Law> {
+    let mut law = Box::<Law>::default();
     assert_eq!(
         replay(&mut law, &half_load(), 50).state,
         ScopeState::Healthy
@@ -510,7 +510,9 @@ fn callers_without_permits_are_held_by_the_rate() {
     let published = replay(&mut Law::default(), &one_shots, 50);
     assert_eq!(published.state, ScopeState::Overload);
     assert!((published.capacity_qps.unwrap() - 200.0).abs() < 1.0);
-    assert!(published.allowed_qps.unwrap() >= 200.0);
+    // The CPU is full at that rate: it goes down until it no longer is.
+    let allowed_qps = published.allowed_qps.unwrap();
+    assert!((20.0..200.0).contains(&allowed_qps), "{allowed_qps}");
 }
 
 #[test]

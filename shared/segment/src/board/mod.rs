@@ -1,6 +1,7 @@
 //! The board: read by every service, written by the agent through three roles that are not copies
 //! of each other: [`TickWriter`], [`RuleWriter`] and [`SeatWriter`].
 
+mod fairness;
 mod read;
 mod record;
 mod rule;

@@ -54,6 +54,9 @@ impl SeatWriter {
         line[seat::START].store(process.start, Ordering::Relaxed);
         line[seat::UID].store(u64::from(process.uid), Ordering::Relaxed);
         line[seat::SCOPE].store(u64::from(process.scope), Ordering::Relaxed);
+        line[seat::SERVICE].store(0, Ordering::Relaxed);
+        line[seat::SHARE_OF_HOST].store(0, Ordering::Relaxed);
+        line[seat::SHARE_OF_SCOPE].store(0, Ordering::Relaxed);
         let word = SeatWord {
             live: true,
             generation,
@@ -85,6 +88,17 @@ impl SeatWriter {
         };
         // Release: pairs with the Acquire in `Board::seat`.
         line[seat::IDENTITY].store(word.pack(), Ordering::Release);
+    }
+
+    /// Says which service sits in a seat: the hash of its name.
+    pub fn name_service(&mut self, index: u32, service: u64) {
+        let lines = self.board.seat_lines();
+        if let Some(line) = usize::try_from(index)
+            .ok()
+            .and_then(|index| lines.get(index))
+        {
+            line[seat::SERVICE].store(service, Ordering::Relaxed);
+        }
     }
 
     /// Moves a seat to another scope (its process changed its cgroup).

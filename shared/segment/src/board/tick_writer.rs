@@ -1,9 +1,10 @@
 //! The role that writes once a tick: heartbeat, clock and scopes.
 
-use tidegate_abi::board::{ScopeWord, clock as clock_field, header, scope};
+use tidegate_abi::board::{ScopeWord, ShareWord, clock as clock_field, header, scope};
 use tidegate_abi::decision::Cause;
 
 use super::Board;
+use super::fairness::share_word;
 use crate::clock::Calibration;
 use crate::sync::{Ordering, fence, put};
 
@@ -102,6 +103,34 @@ impl TickWriter {
         if let Some(line) = place.and_then(|place| lines.get(place)) {
             // Relaxed: a count that stands for itself.
             line[scope::ACCEPT_QUEUE].store(u64::from(waiting), Ordering::Relaxed);
+        }
+    }
+
+    /// Publishes from which level on the requests of a scope are cut.
+    pub fn publish_cutoff(&mut self, index: u32, level: u32) {
+        let lines = self.board.scope_lines();
+        let line = usize::try_from(index).ok();
+        if let Some(line) = line.and_then(|index| lines.get(index)) {
+            line[scope::CUTOFF].store(u64::from(level), Ordering::Relaxed);
+        }
+    }
+
+    /// Publishes what the service in a seat may hold of the limit of the host, or of its own scope;
+    /// `None` is all.
+    pub fn publish_share(&mut self, seat_index: u32, of_host: bool, share: Option<ShareWord>) {
+        let lines = self.board.seat_lines();
+        let Some(line) = usize::try_from(seat_index)
+            .ok()
+            .and_then(|index| lines.get(index))
+        else {
+            return;
+        };
+        let place = share_word(line, of_host);
+        let word = share.map_or(0, ShareWord::pack);
+        // Relaxed: one word says it all. A store that changes nothing would take the line from its
+        // readers.
+        if place.load(Ordering::Relaxed) != word {
+            place.store(word, Ordering::Relaxed);
         }
     }
 

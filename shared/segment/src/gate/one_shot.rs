@@ -28,6 +28,11 @@ impl Gate {
     /// # Errors
     /// The refusal, if the scope's allowed QPS is used up or is nothing.
     pub fn admit_one_shot<C: Clock>(&self, clock: &C, scope: u32) -> Result<(), Refusal> {
+        self.check_one_shot(clock, scope)
+            .inspect(|()| self.ledger.count_one_shot(scope))
+    }
+
+    fn check_one_shot<C: Clock>(&self, clock: &C, scope: u32) -> Result<(), Refusal> {
         let now_ns = clock.now_ns();
         let (Some(info), Some(word)) = (self.board.scope_info(scope), self.ledger.one_shot(scope))
         else {

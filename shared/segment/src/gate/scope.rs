@@ -1,7 +1,8 @@
 //! The system step: state and limits of the caller's scopes.
 
-use tidegate_abi::board::ScopeWord;
+use tidegate_abi::board::{ScopeWord, ShareWord};
 use tidegate_abi::decision::{Class, LossMode, Reason, ScopeState};
+use tidegate_limits::fairness::{self, Held, Limits, Share};
 use tidegate_limits::law::FAR_OVER;
 
 use super::{Ask, Gate, Refusal};
@@ -50,13 +51,19 @@ impl Gate {
             || (own != HOST && !ScopeWord::is_calm(self.board.scope_word(own)))
     }
 
-    /// What a scope holds: in flight, or waiting to be accepted (the law's N).
-    fn held<C>(&self, scope: u32, ask: &Ask<'_, C>) -> u32 {
-        let waiting = ask.request.waiting;
-        let waiting = waiting.unwrap_or_else(|| self.board.accept_queue(scope));
-        self.ledger
-            .scope_inflight(&self.board, scope)
-            .saturating_add(waiting)
+    /// What a scope and the caller's service in it hold: in flight, or waiting to be accepted (the law's N).
+    fn held<C>(&self, scope: u32, ask: &Ask<'_, C>) -> Held {
+        let held = self.ledger.scope_held(&self.board, scope, self.seat);
+        let known = ask.request.waiting;
+        let waiting = known.unwrap_or_else(|| self.board.accept_queue(scope));
+        // A service without a cgroup of its own that shows no listener is taken for the one that they
+        // wait for: nothing tells whose they are.
+        let own = self.board.seat_scope(self.seat);
+        let of_own = known.unwrap_or_else(|| self.board.accept_queue(own));
+        Held {
+            all: held.all.saturating_add(waiting),
+            own: held.own.saturating_add(of_own),
+        }
     }
 
     /// Whether a scope admits without a count of what is in flight.
@@ -89,7 +96,7 @@ impl Gate {
         let word = self.board.scope(scope);
         let verdict = match word.state {
             ScopeState::Healthy | ScopeState::Cold => self.check_healthy(scope, word, ask),
-            ScopeState::Overload => under(self.held(scope, ask), word.tight),
+            ScopeState::Overload => self.check_overload(scope, word, ask),
             ScopeState::Reject => Err(Refusal::scope(Reason::Reject, 0, 0)),
         };
         match verdict {
@@ -112,14 +119,45 @@ impl Gate {
             return Ok(());
         }
         let held = self.held(scope, ask);
-        if held >= word.entry / 2 {
+        if held.all >= word.entry / 2 {
             totals.set_near_tick(self.board.tick());
         }
         let far = word.entry.saturating_mul(FAR_OVER);
-        if held >= word.entry && (word.short || held >= far) {
-            return under(held, word.tight);
+        if held.all >= word.entry && (word.short || held.all >= far) {
+            let admitted = fairness::admits_at_entry(limits(word), ask.request.class, held);
+            return verdict(admitted, held.all, word.tight);
         }
         Ok(())
+    }
+
+    /// The tight limit of a scope in overload, divided among classes and services.
+    fn check_overload<C>(
+        &self,
+        scope: u32,
+        word: ScopeWord,
+        ask: &Ask<'_, C>,
+    ) -> Result<(), Refusal> {
+        if word.entry >= ScopeWord::LIMIT_MAX {
+            // Not the adaptive law, or next to nothing is offered: one limit for all.
+            let held = self.held(scope, ask).all;
+            return verdict(held < word.tight, held, word.tight);
+        }
+        let (class, origin) = (ask.request.class, ask.request.origin.hash);
+        let keyed = origin != 0;
+        // Who cannot be told apart is cut at random.
+        let key = if keyed { origin } else { ask.now_ns };
+        let level = fairness::level(class, key);
+        let cutoff = self.board.scope_cutoff(scope);
+        let held = self.held(scope, ask);
+        let share = self.board.seat_share(self.seat, scope == HOST);
+        let share = share.map_or(Share::ALL, |ShareWord { guaranteed, limit }| Share {
+            guaranteed,
+            limit,
+        });
+        let admitted = fairness::admits(limits(word), share, level, cutoff, held);
+        let under = (!admitted).then_some(level < cutoff);
+        self.ledger.count_offered(scope, class, keyed, under);
+        verdict(admitted, held.all, word.tight)
     }
 
     #[inline(always)]
@@ -141,10 +179,16 @@ const fn is_open(word: u64) -> bool {
     ScopeWord::is_open(word)
 }
 
-/// Admits below the tight limit.
+const fn limits(word: ScopeWord) -> Limits {
+    Limits {
+        tight: word.tight,
+        entry: word.entry,
+    }
+}
+
 #[inline(always)]
-fn under(held: u32, tight: u32) -> Result<(), Refusal> {
-    if held < tight {
+fn verdict(admitted: bool, held: u32, tight: u32) -> Result<(), Refusal> {
+    if admitted {
         return Ok(());
     }
     Err(Refusal::scope(Reason::Overload, held, tight))

@@ -16,10 +16,12 @@ pub use state::{BreakerChanges, LastRefused, State};
 pub use sums::{NodeCounts, ScopeCounts};
 pub use values::{Stepped, ValueKey};
 
+use tidegate_abi::decision::Class;
 use tidegate_abi::geometry::Geometry;
 use tidegate_abi::ledger::{
     cell as cell_field, header, node as node_field, scope, seat, state as state_field, total, value,
 };
+use tidegate_limits::fairness::cutoff::Inlet;
 
 use crate::board::{HeaderFault, halves, stated_geometry};
 use crate::page::Page;
@@ -133,6 +135,66 @@ impl Ledger {
     pub fn one_shot(&self, scope_index: u32) -> Option<&'static Word> {
         let line = self.scopes.get(usize::try_from(scope_index).ok()?)?;
         Some(&line[scope::ONE_SHOT])
+    }
+
+    /// Counts a caller without a permit that a scope admitted.
+    pub fn count_one_shot(&self, scope_index: u32) {
+        self.count_of_scope(scope_index, scope::ONE_SHOT_PASSED);
+    }
+
+    /// Callers without a permit that a scope ever admitted.
+    pub fn one_shots(&self, scope_index: u32) -> u64 {
+        let line = usize::try_from(scope_index).ok();
+        let line = line.and_then(|index| self.scopes.get(index));
+        line.map_or(0, |line| peek(line, scope::ONE_SHOT_PASSED))
+    }
+
+    /// Counts an inbound request that came to a scope in overload. `under` = it is under the cut-off.
+    #[inline]
+    pub fn count_offered(&self, scope_index: u32, class: Class, keyed: bool, under: Option<bool>) {
+        let class = match class {
+            Class::Critical | Class::Probe => scope::OFFERED_CRITICAL,
+            Class::Normal => scope::OFFERED_NORMAL,
+            Class::Sheddable => scope::OFFERED_SHEDDABLE,
+        };
+        self.count_of_scope(scope_index, class);
+        if keyed {
+            self.count_of_scope(scope_index, scope::OFFERED_KEYED);
+        }
+        // Refused, or admitted for `None`.
+        if let Some(under) = under {
+            self.count_of_scope(scope_index, scope::REFUSED);
+            if under {
+                self.count_of_scope(scope_index, scope::REFUSED_UNDER);
+            }
+        }
+    }
+
+    /// What ever came to a scope in overload, free-running.
+    pub fn inlet(&self, scope_index: u32) -> Inlet {
+        let line = usize::try_from(scope_index).ok();
+        let Some(line) = line.and_then(|index| self.scopes.get(index)) else {
+            return Inlet::default();
+        };
+        let word = |field: usize| peek(line, field);
+        Inlet {
+            offered: [
+                word(scope::OFFERED_CRITICAL),
+                word(scope::OFFERED_NORMAL),
+                word(scope::OFFERED_SHEDDABLE),
+            ],
+            keyed: word(scope::OFFERED_KEYED),
+            refused: word(scope::REFUSED),
+            refused_under: word(scope::REFUSED_UNDER),
+        }
+    }
+
+    fn count_of_scope(&self, scope_index: u32, field: usize) {
+        let line = usize::try_from(scope_index).ok();
+        let line = line.and_then(|index| self.scopes.get(index));
+        if let Some(word) = line.and_then(|line| line.get(field)) {
+            word.count(1);
+        }
     }
 
     /// Counts a decision made without the agent.

@@ -3,6 +3,7 @@
 use tidegate_abi::board::SeatWord;
 use tidegate_abi::decision::RefusalKind;
 use tidegate_abi::ledger::{CellWord, cell as cell_field, total};
+use tidegate_limits::fairness::Held;
 
 use super::Ledger;
 use crate::board::{Board, Slot, split};
@@ -97,6 +98,30 @@ impl Ledger {
             }
         }
         sum
+    }
+
+    /// Inbound requests in flight in a scope, and those of them that the service in `seat` holds. In the
+    /// host a service is what shares a scope of its own, elsewhere what shares a name.
+    #[inline]
+    pub fn scope_held(&self, board: &Board, scope: u32, seat: u32) -> Held {
+        let (own_scope, service) = (board.seat_scope(seat), board.seat_service(seat));
+        let by_scope = scope == 0 && own_scope != 0;
+        let mut held = Held::default();
+        for other in 0..board.seats_used() {
+            let word = board.seat(other);
+            let other_scope = board.seat_scope(other);
+            if !word.live || (scope != 0 && other_scope != scope) {
+                continue;
+            }
+            let inflight = self.seat_inflight(other, word);
+            held.all = held.all.saturating_add(inflight);
+            let same =
+                other_scope == own_scope && (by_scope || board.seat_service(other) == service);
+            if same {
+                held.own = held.own.saturating_add(inflight);
+            }
+        }
+        held
     }
 
     /// Sums the lanes of a seat, modulo 2^24. A permit may be given back on another lane than it was

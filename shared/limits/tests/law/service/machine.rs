@@ -6,8 +6,9 @@ use std::collections::{BinaryHeap, VecDeque};
 use tidegate_abi::board::ScopeWord;
 use tidegate_limits::law::Sample;
 
+use super::door::Door;
 use super::random::Random;
-use super::{Fate, Phase, Service, TICK_S, admits};
+use super::{Caller, Fate, Phase, Service, TICK_S};
 
 const BACKLOG: usize = 4096;
 
@@ -56,13 +57,14 @@ pub(super) struct Machine {
     waiting: BinaryHeap<Reverse<Due>>,
     accept_queue: VecDeque<usize>,
     busy_workers: usize,
-    inflight: u32,
+    pub(super) door: Door,
     live: Vec<Request>,
     own_cpu_s: f64,
     busy_cpu_s: f64,
     queue_s: f64,
     sample: Sample,
     pub(super) requests: Vec<(f64, Fate)>,
+    pub(super) callers: Vec<usize>,
     pub(super) refusals: Vec<f64>,
 }
 
@@ -85,13 +87,14 @@ impl Machine {
             waiting: BinaryHeap::new(),
             accept_queue: VecDeque::new(),
             busy_workers: 0,
-            inflight: 0,
+            door: Door::default(),
             live: Vec::new(),
             own_cpu_s: 0.0,
             busy_cpu_s: 0.0,
             queue_s: 0.0,
             sample: Sample::default(),
             requests: Vec::new(),
+            callers: Vec::new(),
             refusals: Vec::new(),
         }
     }
@@ -153,6 +156,8 @@ impl Machine {
         };
         let number = self.requests.len();
         self.requests.push((self.now_s, Fate::Lost));
+        let caller = self.pick_caller();
+        self.callers.push(caller);
         self.live.push(Request {
             work_s,
             admitted_s: 0.0,
@@ -166,6 +171,19 @@ impl Machine {
             }
             _ => self.pick_up(number),
         }
+    }
+
+    fn pick_caller(&mut self) -> usize {
+        let callers = self.service.callers;
+        if callers.len() < 2 {
+            return 0;
+        }
+        let mut left = self.random.unit();
+        let found = callers.iter().position(|caller| {
+            left -= caller.share;
+            left <= 0.0
+        });
+        found.unwrap_or(callers.len() - 1)
     }
 
     fn pick_up(&mut self, number: usize) {
@@ -198,11 +216,11 @@ impl Machine {
     }
 
     fn decide(&mut self, number: usize, word: ScopeWord) {
-        if admits(
-            word,
-            self.inflight + self.readable_accept_queue().unwrap_or(0),
-        ) {
-            self.inflight += 1;
+        let waiting = self.readable_accept_queue().unwrap_or(0);
+        let caller = self.caller(number);
+        // A number as good as any: what matters is that it differs.
+        let key = (self.now_s * 1e9).to_bits();
+        if self.door.admits(word, waiting, caller, key) {
             self.sample.passed += 1;
             self.live[number].admitted_s = self.now_s;
             self.compute(number, self.live[number].work_s / 2.0, Stage::FirstHalf);
@@ -214,8 +232,12 @@ impl Machine {
         }
     }
 
+    fn caller(&self, number: usize) -> &'static Caller {
+        &self.service.callers[self.callers[number]]
+    }
+
     fn answer(&mut self, number: usize) {
-        self.inflight -= 1;
+        self.door.held[self.caller(number).service] -= 1;
         self.sample.successes += 1;
         let rt_s = self.now_s - self.live[number].admitted_s;
         self.sample.rt_ns +=
@@ -244,7 +266,7 @@ impl Machine {
         let sample = Sample {
             tick_ns: 100_000_000,
             cpus: Some(self.service.cpus),
-            inflight: self.inflight,
+            inflight: self.door.held.iter().sum(),
             accept_queue: self.readable_accept_queue(),
             busy: read(self.busy_cpu_s),
             own: read(self.own_cpu_s),

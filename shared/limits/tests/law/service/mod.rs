@@ -8,12 +8,12 @@
     reason = "a simulation that contradicts itself must fail loudly"
 )]
 
+mod door;
 mod machine;
 mod random;
 
-use tidegate_abi::board::ScopeWord;
-use tidegate_abi::decision::ScopeState;
-use tidegate_limits::law::{FAR_OVER, Law, Published, Settings, settings};
+use tidegate_abi::decision::{Class, ScopeState};
+use tidegate_limits::law::{Law, Published, Settings, settings};
 
 use machine::Machine;
 
@@ -38,7 +38,31 @@ pub(crate) struct Service {
     pub(crate) cpu_reading: f64,
     /// Whether the agent can read the accept queue and the run queue.
     pub(crate) queues_readable: bool,
+    /// Who asks; each request is of one of these callers.
+    pub(crate) callers: &'static [Caller],
 }
+
+/// A kind of callers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Caller {
+    pub(crate) class: Class,
+    /// Number of the service that they ask, all of them on the same CPUs; under [`SERVICES`].
+    pub(crate) service: usize,
+    /// Share of the requests.
+    pub(crate) share: f64,
+    /// Whether each of its requests has an origin.
+    pub(crate) keyed: bool,
+}
+
+/// Services at most.
+pub(crate) const SERVICES: usize = 2;
+
+const ANYBODY: &[Caller] = &[Caller {
+    class: Class::Normal,
+    service: 0,
+    share: 1.0,
+    keyed: false,
+}];
 
 impl Service {
     /// Two CPUs, 5 ms of random work, no pool: 398 requests a second.
@@ -52,6 +76,7 @@ impl Service {
         deadline_s: 0.25,
         cpu_reading: 1.0,
         queues_readable: true,
+        callers: ANYBODY,
     };
 
     /// Requests per second that it can do.
@@ -132,6 +157,8 @@ pub(crate) enum Fate {
 pub(crate) struct Outcome {
     /// Arrival time and fate of each request.
     pub(crate) requests: Vec<(f64, Fate)>,
+    /// Which caller sent each request.
+    pub(crate) callers: Vec<usize>,
     /// Time of each refusal.
     pub(crate) refusals: Vec<f64>,
     /// Changes of the published state.
@@ -160,22 +187,25 @@ impl Outcome {
         self.refusals.iter().filter(within).count()
     }
 
+    /// Share of a caller's requests that were answered, of those that arrived in this span.
+    pub(crate) fn answered(&self, caller: usize, from_s: f64, to_s: f64) -> f64 {
+        let of_caller = self
+            .requests
+            .iter()
+            .zip(&self.callers)
+            .filter(|((at_s, _fate), from)| **from == caller && (from_s..to_s).contains(at_s));
+        let (mut all, mut good) = (0_u32, 0_u32);
+        for ((_at_s, fate), _from) in of_caller {
+            all += 1;
+            good += u32::from(matches!(fate, Fate::Answered { .. }));
+        }
+        f64::from(good) / f64::from(all.max(1))
+    }
+
     /// Seconds from `from_s` to the first refusal after it.
     pub(crate) fn first_refusal_after(&self, from_s: f64) -> Option<f64> {
         let first = self.refusals.iter().find(|at| **at >= from_s)?;
         Some(first - from_s)
-    }
-}
-
-/// The gate as it decides from a scope's word: `held` is read live.
-fn admits(word: ScopeWord, held: u32) -> bool {
-    match word.state {
-        ScopeState::Healthy | ScopeState::Cold => {
-            let far = word.entry.saturating_mul(FAR_OVER);
-            held < word.entry || !(word.short || held >= far) || held < word.tight
-        }
-        ScopeState::Overload => held < word.tight,
-        ScopeState::Reject => false,
     }
 }
 
@@ -204,13 +234,16 @@ pub(crate) fn run_with(
         at_s += TICK_S;
         let sample = machine.advance(at_s, law.published().word());
         let before = law.published().state;
-        let after = law.step(&sample, settings).state;
+        let published = law.step(&sample, settings);
+        machine.door.tick(published.word(), published.capacity_qps);
+        let after = published.state;
         if after != before {
             changes.push((at_s, after));
         }
     }
     Outcome {
         requests: machine.requests,
+        callers: machine.callers,
         refusals: machine.refusals,
         changes,
         published: *law.published(),
