@@ -11,6 +11,7 @@ pub mod argument;
 pub mod board;
 pub mod decision;
 pub mod geometry;
+pub mod kernel;
 pub mod ledger;
 pub mod list;
 pub mod message;
