@@ -7,6 +7,7 @@ pub mod command;
 pub mod config;
 pub mod control;
 pub mod door;
+pub mod kernel;
 pub mod recording;
 pub mod replay;
 pub mod rule;

@@ -8,6 +8,7 @@ mod cpus;
 mod crowd;
 mod decision;
 mod door;
+mod ebpf;
 mod echo;
 mod pages;
 mod publish;
@@ -88,6 +89,14 @@ pub fn run(allocations: Allocations) -> Report {
     Report {
         clock: clocks.name(),
         figures,
+    }
+}
+
+/// Measures what programs in the kernel cost; takes some seconds and needs root.
+pub fn run_ebpf() -> Report {
+    Report {
+        clock: timing::Clocks::find().name(),
+        figures: ebpf::figures(),
     }
 }
 

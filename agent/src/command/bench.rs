@@ -10,16 +10,24 @@ use crate::bench::{self, Allocations, Figure, Report};
 Examples:
   tidegate bench                            a table; takes about twenty seconds
   tidegate bench --json > before.json
+  sudo tidegate bench --ebpf                what the programs in the kernel cost
 
 Figures of a busy machine are those of a busy machine: look at the load first.")]
 pub(super) struct Options {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+    /// Measure what the programs in the kernel cost, and nothing else; needs root
+    #[arg(long)]
+    ebpf: bool,
 }
 
 pub(super) fn run(options: &Options, allocations: Allocations) -> Result<(), Failure> {
-    let report = bench::run(allocations);
+    let report = if options.ebpf {
+        bench::run_ebpf()
+    } else {
+        bench::run(allocations)
+    };
     if options.json {
         say(report.json());
     } else {

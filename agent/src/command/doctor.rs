@@ -3,6 +3,8 @@
 //! It runs the control loop on no pages for a few seconds, so that it shows what an agent would
 //! measure here, whether one runs or not.
 
+mod programs;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,9 +14,11 @@ use std::time::Duration;
 use serde::Serialize;
 use tidegate_abi::signal::SignalId;
 
+use self::programs::Kernel;
 use super::output::{Failure, say};
 use crate::config::{Config, DEFAULT_PATH};
-use crate::control::{Driver, Plan, ScopeSnapshot, Snapshot, WaiterRung, start};
+use crate::control::{Driver, Handle, Plan, ScopeSnapshot, Snapshot, WaiterRung, start};
+use crate::kernel::{self, Report, TickEnd};
 use crate::signal::{AcceptQueues, Fault, Missing, Reading, Roots, Sampler};
 use crate::telemetry::threads;
 
@@ -55,7 +59,7 @@ struct Findings {
 /// Ladders of the whole agent.
 #[derive(Debug, Serialize)]
 struct Rungs {
-    signals: Rung,
+    kernel: Kernel,
     clock: Rung,
     sampler: Rung,
     accept_queues: Rung,
@@ -93,7 +97,8 @@ enum Signal {
 }
 
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
-    let findings = Findings::of(&look(options)?);
+    let (snapshot, report) = look(options)?;
+    let findings = Findings::of(&snapshot, &report);
     if options.json {
         say(serde_json::to_string(&findings).map_err(Failure::of)?);
     } else {
@@ -103,7 +108,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
 }
 
 /// Lets the control loop tick for a while.
-fn look(options: &Options) -> Result<Snapshot, Failure> {
+fn look(options: &Options) -> Result<(Snapshot, Report), Failure> {
     let installed = Path::new(DEFAULT_PATH);
     let file = options.config.as_deref();
     let file = file.or_else(|| installed.exists().then_some(installed));
@@ -112,11 +117,13 @@ fn look(options: &Options) -> Result<Snapshot, Failure> {
         Failure::Invalid(lines.join("\n"))
     })?;
     let config = config.config;
-    let sampler = Sampler::new(Roots {
+    let roots = Roots {
         proc: options.proc_root.clone(),
         cgroup: options.cgroup_root.clone(),
-    });
-    let (driver, handle) = Driver::new(sampler, Vec::new(), Plan::of(&config));
+    };
+    let settings = config.ebpf.settings(config.pages.max_scopes);
+    let (programs, tick_end) = kernel::start(settings, &roots).map_err(Failure::of)?;
+    let (driver, handle) = driver(roots, tick_end, &config);
     let (ticked, ticks) = sync_channel(1);
     let ticking = start(driver, config.tick, move |_late| {
         // Room for one is enough: who waits for ticks takes each.
@@ -125,7 +132,14 @@ fn look(options: &Options) -> Result<Snapshot, Failure> {
     .map_err(Failure::of)?;
     let ticks_of = |look: Duration| look.as_millis().div_ceil(config.tick.as_millis().max(1));
     let (least, most) = (ticks_of(LOOK), ticks_of(LONG_LOOK));
-    for tick in 0..=most {
+    let mut tick = 0;
+    // The ticks count from when it is known which programs run.
+    while tick <= most {
+        tick = if programs.report().settled {
+            tick.saturating_add(1)
+        } else {
+            0
+        };
         let late = |_late| Failure::Failed("the sampler thread does not tick".to_owned());
         ticks.recv_timeout(PATIENCE).map_err(late)?;
         if tick >= least && !handle.snapshot().scopes.iter().any(is_begun_only) {
@@ -133,7 +147,15 @@ fn look(options: &Options) -> Result<Snapshot, Failure> {
         }
     }
     ticking.stop();
-    Ok(handle.snapshot())
+    let report = programs.report();
+    programs.stop();
+    Ok((handle.snapshot(), report))
+}
+
+fn driver(roots: Roots, tick_end: TickEnd, config: &Config) -> (Box<Driver>, Handle) {
+    let mut sampler = Sampler::new(roots);
+    sampler.take_kernel(tick_end);
+    Driver::new(sampler, Vec::new(), Plan::of(config))
 }
 
 /// Whether the threads of a scope were not all looked at twice yet.
@@ -143,7 +165,7 @@ fn is_begun_only(scope: &ScopeSnapshot) -> bool {
 }
 
 impl Findings {
-    fn of(snapshot: &Snapshot) -> Self {
+    fn of(snapshot: &Snapshot, report: &Report) -> Self {
         let (clock, better_clock) = if snapshot.uses_counter {
             ("counter", None)
         } else {
@@ -152,10 +174,7 @@ impl Findings {
         };
         Self {
             rungs: Rungs {
-                signals: Rung {
-                    rung: "files",
-                    better: Some("nothing: this version has no kernel programs"),
-                },
+                kernel: Kernel::of(report),
                 clock: Rung {
                     rung: clock,
                     better: better_clock,
@@ -173,13 +192,13 @@ impl Findings {
     fn text(&self) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
         let Rungs {
-            signals,
+            kernel,
             clock,
             sampler,
             accept_queues,
         } = &self.rungs;
+        kernel.write(&mut text)?;
         for (name, rung) in [
-            ("signals", signals),
             ("clock", clock),
             ("sampler", sampler),
             ("accept queues", accept_queues),

@@ -6,6 +6,7 @@
 mod cgroup_path;
 pub mod check;
 mod door;
+mod ebpf;
 mod guard;
 pub mod law;
 pub mod schema;
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use door::{Http, METRICS_HINT, Pages, Recording, Socket};
+pub use ebpf::Ebpf;
 pub use guard::{
     Action, AgentLoss, Cpu, DEFAULT_TENANT, Hysteresis, Load, Rules, Scope, Service, Tenant,
     Threads,
@@ -58,6 +60,8 @@ settings! {
         hysteresis: Hysteresis = Hysteresis::default(), Group::<Hysteresis>::OF;
         /// The adaptive law.
         law: Law = Law::default(), Group::<Law>::OF;
+        /// Programs in the kernel that measure waits for a CPU and pauses of JVMs.
+        ebpf: Ebpf = Ebpf::default(), Group::<Ebpf>::OF;
         /// What every tick measured is kept on disk, for `tidegate replay`.
         recording: Recording = Recording::default(), Group::<Recording>::OF;
         /// A scope with its own settings. What it does not set is as above.

@@ -256,6 +256,7 @@ impl Driver {
             let group = group.flatten();
             let threads = group.map(Group::thread_groups).unwrap_or_default();
             scope.threads = TopThreads::of(threads);
+            scope.neighbour = group.and_then(Group::neighbour);
             let tick = Tick {
                 length_ns,
                 host: sampler.host(),

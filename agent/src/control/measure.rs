@@ -5,7 +5,7 @@ use tidegate_limits::law::Sample;
 use tidegate_limits::number::whole_u32;
 use tidegate_segment::ledger::ScopeCounts;
 
-use crate::signal::{Limiter, Missing, Readings};
+use crate::signal::{Fault, Limiter, Missing, Readings};
 
 /// A tick of one scope.
 #[derive(Debug, Clone, Copy)]
@@ -58,6 +58,8 @@ impl Tick<'_> {
 /// Where the number of tasks that wait for a CPU comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaiterRung {
+    /// Time that tasks waited, as programs in the kernel see it.
+    Seen,
     /// Time that tasks waited, as the kernel sums it.
     Waited,
     /// Tasks that can run, beyond the CPUs.
@@ -70,7 +72,13 @@ impl WaiterRung {
     /// The best that these readings allow.
     pub fn of(readings: &Readings) -> Self {
         let has = |id| readings.value(id).is_some();
-        if has(SignalId::RunqueueWait) {
+        let by_programs = match readings.get(SignalId::RunqueueWaitP99).get() {
+            Ok(_wait) => true,
+            Err(missing) => matches!(missing.fault, Fault::NoTurn | Fault::FirstSample),
+        };
+        if has(SignalId::RunqueueWait) && by_programs {
+            Self::Seen
+        } else if has(SignalId::RunqueueWait) {
             Self::Waited
         } else if has(SignalId::Runnable) && has(SignalId::EffectiveCpus) {
             Self::Runnable
@@ -82,6 +90,7 @@ impl WaiterRung {
     /// The word used in reports.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Seen => "ebpf",
             Self::Waited => "schedstat",
             Self::Runnable => "runnable",
             Self::None => "none",
@@ -91,7 +100,7 @@ impl WaiterRung {
     /// Waiting tasks by this rung; `runnable` are those that can run or run.
     fn waiters(self, readings: &Readings, runnable: Option<f64>) -> Option<f64> {
         match self {
-            Self::Waited => readings.value(SignalId::RunqueueWait),
+            Self::Seen | Self::Waited => readings.value(SignalId::RunqueueWait),
             Self::Runnable => {
                 let beyond = runnable? - readings.value(SignalId::EffectiveCpus)?;
                 Some(beyond.max(0.0))

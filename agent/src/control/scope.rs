@@ -14,7 +14,7 @@ use super::plan::Planned;
 use super::request::{Event, Mailbox};
 use super::snapshot::ScopeSnapshot;
 use crate::recording::{Record, line};
-use crate::signal::{GroupKey, PatternKey, Readings, TopThreads};
+use crate::signal::{GroupKey, Neighbour, PatternKey, Readings, TopThreads};
 
 /// The group of a scope.
 #[derive(Debug, Clone)]
@@ -52,6 +52,8 @@ pub(super) struct Scope {
     ineffective_times: u64,
     /// Callers without a permit that were admitted.
     one_shots: u64,
+    /// Who takes the CPU from it most often.
+    pub neighbour: Option<Neighbour>,
 }
 
 impl Scope {
@@ -72,6 +74,7 @@ impl Scope {
             changes: 0,
             ineffective_times: 0,
             one_shots: 0,
+            neighbour: None,
         }
     }
 
@@ -186,6 +189,11 @@ impl Scope {
             ineffective_times: self.ineffective_times,
             one_shots: self.one_shots,
             counts: self.counts,
+            kernel_slot: self
+                .group
+                .as_ref()
+                .and_then(|place| place.key.kernel_slot()),
+            neighbour: self.neighbour,
         }
     }
 }

@@ -8,7 +8,7 @@ use tidegate_limits::law::Published;
 use tidegate_segment::ledger::ScopeCounts;
 
 use super::thread::Scheduling;
-use crate::signal::{Readings, TopThreads};
+use crate::signal::{Neighbour, Readings, TopThreads};
 
 /// The control loop as it was after a tick.
 #[derive(Debug, Clone, Default)]
@@ -60,6 +60,10 @@ pub struct ScopeSnapshot {
     pub one_shots: u64,
     /// Counts over all tenants.
     pub counts: ScopeCounts,
+    /// The slot by which programs in the kernel know its group.
+    pub kernel_slot: Option<u32>,
+    /// Who takes the CPU from it most often, if anybody does.
+    pub neighbour: Option<Neighbour>,
 }
 
 /// Holds the last snapshot for its readers.

@@ -26,6 +26,7 @@ use tokio::time::MissedTickBehavior;
 
 use crate::config::METRICS_HINT;
 use crate::control::Handle;
+use crate::kernel::Telemetry;
 use crate::telemetry::scrape::Metrics;
 use crate::tenant::scope_resolver::ScopeResolver;
 use gate_socket::GateSocket;
@@ -70,6 +71,8 @@ pub struct Context {
     pub scopes: Arc<dyn ScopeResolver>,
     /// The control loop: how the scopes are.
     pub control: Arc<Handle>,
+    /// Programs in the kernel; `None` if there was no thread left for them.
+    pub kernel: Option<Telemetry>,
     /// Metrics that live between scrapes.
     pub metrics: Arc<Metrics>,
     /// When the agent started.
@@ -204,6 +207,7 @@ pub(crate) mod tests {
             tenants: Tenants::one(Arc::new(tenant)),
             scopes: Arc::new(HostAlone),
             control: Arc::new(control),
+            kernel: None,
             metrics: Arc::new(Metrics::new().unwrap()),
             started: Instant::now(),
             tick: Duration::from_millis(100),

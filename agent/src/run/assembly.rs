@@ -14,6 +14,7 @@ use crate::config::{Config, DEFAULT_PATH, Loaded};
 use crate::control::{self, Driver, Handle, Plan, Ticking};
 use crate::door::tenants::{Conditions, Named, Tenants};
 use crate::door::{self, Doors};
+use crate::kernel::{self, Telemetry};
 use crate::recording::{self, Recorder, Tap};
 use crate::signal::{Roots, Sampler};
 use crate::telemetry::scrape::Metrics;
@@ -43,11 +44,13 @@ pub(super) async fn assemble(options: Options) -> Result<Agent, Ended> {
         handle,
         ticking,
         recorder,
+        kernel,
     } = begin_ticks(&config, options.roots, &options.state, pages, &metrics)?;
     let context = door::Context {
         tenants,
         scopes: Arc::new(handle.scope_finder()),
         control: Arc::new(handle),
+        kernel,
         metrics,
         started,
         tick: config.tick,
@@ -142,6 +145,7 @@ struct Begun {
     handle: Handle,
     ticking: Ticking,
     recorder: Option<Recorder>,
+    kernel: Option<Telemetry>,
 }
 
 fn begin_ticks(
@@ -151,7 +155,15 @@ fn begin_ticks(
     pages: Vec<control::Pages>,
     metrics: &Arc<Metrics>,
 ) -> Result<Begun, Ended> {
-    let (mut driver, handle) = Driver::new(Sampler::new(roots), pages, Plan::of(config));
+    let settings = config.ebpf.settings(config.pages.max_scopes);
+    let begun = kernel::start(settings, &roots);
+    let begun = begun.inspect_err(|error| tracing::warn!(%error, "no thread for kernel programs"));
+    let (kernel, tick_end) = begun.ok().unzip();
+    let mut sampler = Sampler::new(roots);
+    if let Some(tick_end) = tick_end {
+        sampler.take_kernel(tick_end);
+    }
+    let (mut driver, handle) = Driver::new(sampler, pages, Plan::of(config));
     let (tap, recorder) = record(config, state);
     driver.record_to(tap);
     let metrics = Arc::clone(metrics);
@@ -162,5 +174,6 @@ fn begin_ticks(
         handle,
         ticking,
         recorder,
+        kernel,
     })
 }

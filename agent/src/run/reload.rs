@@ -116,6 +116,7 @@ fn fixed_options(now: &Config, next: &Config) -> Vec<&'static str> {
         ("http", now.http == next.http),
         ("agent_loss", now.agent_loss == next.agent_loss),
         ("pages", now.pages == next.pages),
+        ("ebpf", now.ebpf == next.ebpf),
         ("recording", now.recording == next.recording),
         ("tenant", now.tenants == next.tenants),
     ]

@@ -8,6 +8,7 @@ use tidegate_abi::signal::SignalId;
 use super::keeper::Keeper;
 use crate::control::{ScopeSnapshot, Snapshot};
 use crate::door::{gate_socket, http};
+use crate::kernel::Lack;
 use crate::signal::{Fault, Missing};
 
 /// Where the agent can be reached, and by what it decides.
@@ -52,7 +53,12 @@ fn example(socket: &Path) -> String {
 
 /// Whether a signal waits for its second sample still.
 pub(super) fn is_settling(snapshot: &Snapshot) -> bool {
-    let waits = |missing: Missing| matches!(missing.fault, Fault::NotSampled | Fault::FirstSample);
+    let waits = |missing: Missing| {
+        matches!(
+            missing.fault,
+            Fault::NotSampled | Fault::FirstSample | Fault::Kernel(Lack::Starting)
+        )
+    };
     snapshot.ticks == 0
         || snapshot
             .scopes

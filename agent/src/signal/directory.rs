@@ -88,6 +88,14 @@ pub(crate) fn open(dir: &Path) -> Result<OpenDirectory, Fault> {
         .map_err(|errno| Fault::Os(errno.raw_os_error()))
 }
 
+/// Opens a regular file below a directory that is the root of every path and link on the way.
+///
+/// # Errors
+/// As [`OpenDirectory::open_file`].
+pub(crate) fn open_below(root: &Path, below: &Path) -> Result<File, Fault> {
+    open(root)?.open_file(below)
+}
+
 /// Calls `visit` with each name but `.` and `..`, in the order of the kernel.
 ///
 /// # Errors

@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use super::cgroup::{Above, CgroupSignals, Limiter, Means};
 use super::jvm::Jvms;
 use super::kept_file::ReadBuffer;
+use super::kernel::{GroupKernel, slot_of};
 use super::layout::Places;
 use super::parse::cpu_set::CpuSet;
 use super::processes::{Processes, Scan, ThreadGroup};
 use super::reading::{Fault, Missing, Readings};
+use super::runqueue::Neighbour;
 
 /// Most groups that are watched at once; with the host they fill the board's scopes.
 pub const GROUPS_MAX: usize = tidegate_abi::geometry::SCOPES_MAX as usize - 1;
@@ -19,6 +21,13 @@ pub const GROUPS_MAX: usize = tidegate_abi::geometry::SCOPES_MAX as usize - 1;
 pub struct GroupKey {
     slot: usize,
     life: u64,
+}
+
+impl GroupKey {
+    /// The slot by which programs in the kernel know the group.
+    pub fn kernel_slot(self) -> Option<u32> {
+        slot_of(self.slot)
+    }
 }
 
 /// Names one pattern, by the order in which patterns were given.
@@ -36,6 +45,7 @@ pub struct Group {
     signals: CgroupSignals,
     processes: Processes,
     jvms: Jvms,
+    pub(super) kernel: Box<GroupKernel>,
     readings: Readings,
 }
 
@@ -58,6 +68,36 @@ impl Group {
     /// What the last sample read.
     pub fn readings(&self) -> &Readings {
         &self.readings
+    }
+
+    /// Who took the CPU from it most often in the last second, if anybody did.
+    pub fn neighbour(&self) -> Option<Neighbour> {
+        self.kernel.neighbour()
+    }
+
+    /// Its directory in the cpu hierarchy.
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Whether it is the group at the top of the hierarchy.
+    pub(super) fn is_top(&self) -> bool {
+        self.path == Path::new("/")
+    }
+
+    /// Names it for as long as it lives.
+    pub(super) const fn life(&self) -> u64 {
+        self.life
+    }
+
+    /// JVMs that were seen in it; `None` before the first look.
+    pub(super) fn jvm_count(&self) -> Option<usize> {
+        self.processes.jvms().map(<[u32]>::len)
+    }
+
+    /// What it keeps of the kernel's programs, and where their signals go.
+    pub(super) fn kernel_and_readings(&mut self) -> (&mut GroupKernel, &mut Readings) {
+        (&mut self.kernel, &mut self.readings)
     }
 
     /// What holds its CPUs down to [`SignalId::EffectiveCpus`](tidegate_abi::signal::SignalId).
@@ -116,6 +156,7 @@ impl Groups {
             signals: CgroupSignals::new(&places, &mut self.above),
             processes: Processes::new(&dir),
             jvms: Jvms::default(),
+            kernel: Box::default(),
             places,
             readings: Readings::new(),
         });
@@ -199,6 +240,22 @@ impl Groups {
                 }
             }
         }
+    }
+
+    /// How many places there are, with a group or without.
+    pub(super) fn places(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The group in a place.
+    pub(super) fn at(&self, place: usize) -> Option<&Group> {
+        self.slots.get(place)?.as_deref()
+    }
+
+    /// Every group with its place.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut Group)> {
+        let slots = self.slots.iter_mut().enumerate();
+        slots.filter_map(|(place, group)| Some((place, group.as_deref_mut()?)))
     }
 
     /// The group of a key, if it is still there.

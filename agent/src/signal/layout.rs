@@ -88,6 +88,17 @@ impl Layout {
         mount.map(|mount| mount.point.as_path())
     }
 
+    /// Whether the cpu controller has a hierarchy of its own, beside the unified one.
+    pub(crate) fn has_cpu_hierarchy(&self) -> bool {
+        self.mounts.iter().any(|mount| mount.has_v1("cpu"))
+    }
+
+    /// Directory of the group of a process in the cpu hierarchy.
+    pub(crate) fn dir_of_process(&self, pid: u32) -> Option<PathBuf> {
+        let places = self.places_of_process(Some(pid)).ok()?;
+        Some(places.cpu.ok()?.dir())
+    }
+
     /// The places of the group of a process; `None` is this process itself.
     ///
     /// # Errors

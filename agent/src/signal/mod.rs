@@ -27,7 +27,8 @@
 //! From the bottom: `parse` (bytes to values, pure) · `kept_file`, `directory` (bytes and names without
 //! allocating) · `meter` (counters to rates) · `truth` (which file tells what on which layout: the one
 //! table) · `layout`, `pattern` (where the files of a group are) · `pressure`, `host`, `cgroup` (values to
-//! readings) · `groups`, `sampler` (the tick).
+//! readings) · `runqueue`, `kernel` (what the
+//! programs in the kernel tell) · `groups`, `sampler` (the tick).
 //!
 //! A new signal is a row in `tidegate_abi::signal`, a row in `truth`, and a line in `host` or `cgroup`
 //! that fills it.
@@ -42,6 +43,7 @@ mod groups;
 mod host;
 mod jvm;
 mod kept_file;
+mod kernel;
 mod layout;
 #[cfg(test)]
 mod layout_tests;
@@ -54,15 +56,19 @@ mod processes;
 mod reading;
 mod remedy;
 mod roots;
+mod runqueue;
 mod sampler;
 mod truth;
 
 pub use accept_queue::AcceptQueues;
 pub use cgroup::Limiter;
+pub(crate) use directory::open_below;
 pub use group_finder::GroupFinder;
 pub use groups::{GROUPS_MAX, Group, GroupKey, PatternKey};
+pub(crate) use layout::Layout;
 pub use pattern::{GroupPattern, PatternFault};
 pub use processes::{ThreadGroup, TopThreads};
 pub use reading::{Fault, Missing, Reading, Readings};
 pub use roots::Roots;
+pub use runqueue::Neighbour;
 pub use sampler::Sampler;

@@ -5,6 +5,8 @@ use std::io;
 
 use tidegate_abi::signal::SignalId;
 
+use crate::kernel::Lack;
+
 /// What went wrong with a source. Small and `Copy`, so that a tick allocates nothing for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
@@ -62,6 +64,12 @@ pub enum Fault {
     TooMany,
     /// The computed value is not a finite number.
     NotFinite,
+    /// No task of the scope got a turn on a CPU.
+    NoTurn,
+    /// No JVM of the scope has been seen to pause: it has not, or has no probes.
+    NoPause,
+    /// Programs in the kernel tell it, and none does.
+    Kernel(Lack),
 }
 
 impl Fault {
@@ -110,6 +118,9 @@ impl fmt::Display for Fault {
             ),
             Self::TooMany => f.write_str("as many groups as fit are watched already"),
             Self::NotFinite => f.write_str("does not give a finite number"),
+            Self::NoTurn => f.write_str("no task got a turn on a CPU"),
+            Self::NoPause => f.write_str("no JVM was seen to pause"),
+            Self::Kernel(lack) => lack.fmt(f),
         }
     }
 }

@@ -36,6 +36,11 @@ impl Missing {
                 "run the agent in the network namespace of the service; in flight alone counts until then"
             }
             Fault::TooMany => "watch fewer groups",
+            Fault::NoTurn => "nothing: it comes once the scope has work to do",
+            Fault::NoPause => {
+                "nothing; or a JVM with DTrace probes, and CAP_SYS_ADMIN for the agent"
+            }
+            Fault::Kernel(lack) => lack.remedy(),
         }
     }
 }

@@ -6,11 +6,13 @@ use std::time::Duration;
 use super::groups::{Group, GroupKey, Groups, PatternKey};
 use super::host::HostSignals;
 use super::kept_file::ReadBuffer;
+use super::kernel::KernelSignals;
 use super::layout::Layout;
 use super::pattern::GroupPattern;
 use super::processes::Scan;
 use super::reading::{Fault, Missing, Readings};
 use super::roots::Roots;
+use crate::kernel::TickEnd;
 
 /// Time between two searches for groups that fit a pattern.
 const SEARCH_EVERY_NS: u64 = 1_000_000_000;
@@ -28,6 +30,7 @@ pub struct Sampler {
     patterns: Vec<GroupPattern>,
     search: Search,
     scan: Scan,
+    kernel: Box<KernelSignals>,
 }
 
 /// When groups were last searched for, and scratch for it.
@@ -49,6 +52,7 @@ impl Sampler {
             buffer: ReadBuffer::new(),
             host_readings: Readings::new(),
             groups: Groups::new(),
+            kernel: Box::new(KernelSignals::without()),
             patterns: Vec::new(),
             search: Search {
                 next_ns: 0,
@@ -123,6 +127,13 @@ impl Sampler {
             .sample(now_ns, self.host.online(), &mut self.buffer);
         self.groups
             .look_at_threads(now_ns, &mut self.scan, &mut self.buffer);
+        self.kernel
+            .sample(now_ns, &mut self.host_readings, &mut self.groups);
+    }
+
+    /// From now on the samples hold what the kernel's programs tell, once they run.
+    pub fn take_kernel(&mut self, end: TickEnd) {
+        self.kernel.take(end);
     }
 
     /// Takes down what 99 of 100 of the last ticks were not later than: the one signal that the

@@ -14,6 +14,8 @@
 //! | load, threads | – (threads are counted) | – | `/proc/loadavg` |
 //! | runnable, blocked | states in `/proc/PID/task/TID/stat` | likewise | `/proc/stat` `procs_running`, `procs_blocked` |
 //! | run-queue wait | `/proc/PID/task/TID/schedstat` | likewise | `/proc/schedstat` cpu0, cpu1, … |
+//! | – its distribution, run-queue length, preemptions | programs in the kernel (`ebpf`), which also tell the wait where they run | likewise | likewise |
+//! | – pauses of JVMs | probes of the JVM's library (`ebpf`) | likewise | – |
 //! | context switches | `/proc/PID/task/TID/schedstat` | likewise | `/proc/stat` ctxt |
 //! | collectors' share | names and CPU time of `/proc/PID/task/TID` | likewise | – |
 //! | JVM: collections, heap | `hsperfdata` in the JVM's own `/tmp` | likewise | – |

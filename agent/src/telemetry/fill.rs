@@ -7,6 +7,7 @@ use tidegate_abi::decision::{RefusalKind, ScopeState};
 use tidegate_limits::breaker::State;
 use tidegate_segment::clock::monotonic_ns;
 
+use super::kernel;
 use super::metric::MetricId;
 use super::scrape::Scrape;
 use crate::control::ScopeSnapshot;
@@ -25,6 +26,9 @@ pub fn scrape(context: &Context, tenants: &[Named]) -> Scrape {
         fill_tenant(&mut scrape, label(named), &named.tenant);
     }
     fill_agent(&mut scrape, context);
+    if let Some(programs) = &context.kernel {
+        kernel::fill(&mut scrape, &programs.report(), &snapshot);
+    }
     scrape.set_count(MetricId::Ticks, &[], snapshot.ticks);
     scrape.set_count(MetricId::RecordingLost, &[], snapshot.recording_lost);
     fill_process(&mut scrape);

@@ -63,6 +63,10 @@ pub enum Label {
     Rule,
     /// Who refused, see [`tidegate_abi::decision::RefusalKind`].
     Reason,
+    /// Step of the ladder of kernel programs, see [`crate::kernel::Rung`].
+    Rung,
+    /// What was lost: `wait`, `pause`, or a pause that is `unpaired`.
+    Lost,
 }
 
 impl Label {
@@ -78,6 +82,8 @@ impl Label {
             Self::Resource => "resource",
             Self::Rule => "rule",
             Self::Reason => "reason",
+            Self::Rung => "rung",
+            Self::Lost => "what",
         }
     }
 }
@@ -184,6 +190,25 @@ metric_table! {
         "Number of the rule set in force.";
     ConfigReloadSuccessful: "tidegate_config_last_reload_successful" Gauge None []
         "1 if the last reload of configuration and rules was taken over, 0 if it was refused.";
+
+    KernelRung: "tidegate_kernel_rung" Gauge None [Rung]
+        "1 for the step of the ladder by which the kernel's scheduler is watched, else 0.";
+    KernelOverhead: "tidegate_kernel_overhead" Gauge None []
+        "Share of one CPU that programs in the kernel took in the last second.";
+    KernelRuns: "tidegate_kernel_runs_total" Counter None []
+        "Runs of programs on scheduler events since they were loaded.";
+    KernelLost: "tidegate_kernel_lost_total" Counter None [Lost]
+        "Waits and pauses that programs in the kernel saw and could not tell.";
+    KernelGroups: "tidegate_kernel_groups" Gauge None []
+        "Control groups that programs in the kernel count for a scope.";
+    KernelGroupsLeftOut: "tidegate_kernel_groups_left_out" Gauge None []
+        "Control groups in a scope that found no place in the kernel's table.";
+    KernelSlots: "tidegate_kernel_slots" Gauge None []
+        "Scopes that programs in the kernel can keep apart.";
+    GcPause: "tidegate_gc_pause_seconds" Summary Seconds [Scope]
+        "Stops of the scope's JVMs for garbage collection.";
+    Safepoint: "tidegate_safepoint_seconds" Summary Seconds [Scope]
+        "Stops of the scope's JVMs for any reason.";
 
     ProcessCpu: "process_cpu_seconds_total" Counter Seconds []
         "CPU time that the agent used.";

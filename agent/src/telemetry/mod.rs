@@ -2,6 +2,7 @@
 
 pub mod explain;
 pub mod fill;
+mod kernel;
 pub mod metric;
 pub mod scrape;
 pub mod status;

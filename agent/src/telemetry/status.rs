@@ -11,10 +11,12 @@ use tidegate_segment::board::Slot;
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::ledger::NodeCounts;
 
+use super::kernel::{Ebpf, Neighbour};
 use super::threads;
 use crate::control::{ScopeSnapshot, Snapshot};
 use crate::door::Context;
 use crate::door::tenants::Named;
+use crate::kernel::Telemetry;
 use crate::rule::Body;
 use crate::rule::degrade::Guarded;
 use crate::signal::Reading;
@@ -44,13 +46,6 @@ struct Agent {
     rules_generation: u64,
 }
 
-/// Which kernel programs run.
-#[derive(Debug, Serialize)]
-struct Ebpf {
-    rung: &'static str,
-    reason: &'static str,
-}
-
 /// A scope.
 #[derive(Debug, Serialize)]
 pub struct Scope {
@@ -66,6 +61,8 @@ pub struct Scope {
     signals: BTreeMap<&'static str, Signal>,
     /// Its threads by what their names begin with, those that used most CPU; none of the host.
     threads: Vec<threads::Group>,
+    /// Who takes the CPU from it most often; null if nobody does, or nothing tells it.
+    neighbour: Option<Neighbour>,
     limits: Limits,
 }
 
@@ -168,10 +165,7 @@ impl Status {
                 tick_late_p99_ms: snapshot.late_p99.as_secs_f64() * 1e3,
                 ticks: snapshot.ticks,
                 scheduling: snapshot.scheduling.name(),
-                ebpf: Ebpf {
-                    rung: "none",
-                    reason: "this version reads /proc and cgroup files alone",
-                },
+                ebpf: Ebpf::of(context.kernel.as_ref().map(Telemetry::report).as_ref()),
                 rules_generation: default.board().rules_generation(),
             },
             scopes: scopes(&snapshot),
@@ -183,9 +177,9 @@ impl Status {
 
 /// The scopes, the host first.
 pub fn scopes(snapshot: &Snapshot) -> Vec<Scope> {
-    let now_ns = snapshot.now_ns;
-    let scopes = snapshot.scopes.iter();
-    scopes.map(|scope| Scope::of(scope, now_ns)).collect()
+    let (now_ns, all) = (snapshot.now_ns, &snapshot.scopes);
+    let scopes = all.iter();
+    scopes.map(|scope| Scope::of(scope, all, now_ns)).collect()
 }
 
 /// The resources of these tenants, in the order of their slots.
@@ -278,7 +272,7 @@ fn held(tenant: &Tenant, client: &Connected) -> u64 {
 }
 
 impl Scope {
-    fn of(scope: &ScopeSnapshot, now_ns: u64) -> Self {
+    fn of(scope: &ScopeSnapshot, all: &[ScopeSnapshot], now_ns: u64) -> Self {
         let published = &scope.published;
         let readings = scope.readings.iter();
         Self {
@@ -299,6 +293,7 @@ impl Scope {
                 .map(|(id, reading)| (id.name(), Signal::of(id.unit().name(), reading)))
                 .collect(),
             threads: threads::of(scope),
+            neighbour: Neighbour::of(scope, all),
             limits: Limits {
                 inflight: inflight_limit(scope),
                 allowed_qps: scope.published.allowed_qps,

@@ -67,6 +67,19 @@ wire_enum! {
         TickLate = 27, "tick_late";
         /// Connections that wait in the accept queues of the listening sockets that services have shown.
         AcceptQueue = 28, "accept_queue";
+        /// Wait for a CPU that half of all waits in the last second did not exceed.
+        RunqueueWaitP50 = 29, "runqueue_wait_p50";
+        /// Wait for a CPU that 99 of 100 waits in the last second did not exceed.
+        RunqueueWaitP99 = 30, "runqueue_wait_p99";
+        /// Share of the time in which tasks wanted a CPU that they waited for it.
+        RunqueueWaitShare = 31, "runqueue_wait_share";
+        /// Tasks on the run queue of a CPU, the running one included, on average. Of a group: of CPUs
+        /// while they ran it.
+        RunqueueLength = 32, "runqueue_length";
+        /// Times a second that a task had to make way for one of another scope.
+        PreemptedBy = 33, "preempted_by";
+        /// Longest stop of a JVM for garbage collection in the last 10 s.
+        GcPause = 34, "gc_pause";
     }
 }
 
@@ -117,7 +130,8 @@ impl SignalId {
             | Self::Burst
             | Self::GcCpu
             | Self::GcShare
-            | Self::HeapUsed => Unit::Ratio,
+            | Self::HeapUsed
+            | Self::RunqueueWaitShare => Unit::Ratio,
             Self::Load1
             | Self::Runnable
             | Self::EffectiveCpus
@@ -128,9 +142,12 @@ impl SignalId {
             | Self::RunqueueWait
             | Self::Threads
             | Self::FullGc
-            | Self::AcceptQueue => Unit::Count,
-            Self::TickLate => Unit::Seconds,
-            Self::ContextSwitches => Unit::PerSecond,
+            | Self::AcceptQueue
+            | Self::RunqueueLength => Unit::Count,
+            Self::TickLate | Self::RunqueueWaitP50 | Self::RunqueueWaitP99 | Self::GcPause => {
+                Unit::Seconds
+            }
+            Self::ContextSwitches | Self::PreemptedBy => Unit::PerSecond,
         }
     }
 }

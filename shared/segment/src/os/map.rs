@@ -23,6 +23,14 @@ pub(super) fn readable(fd: BorrowedFd<'_>, words: usize) -> Result<Page, Errno> 
     shared(fd, words, ProtFlags::READ)
 }
 
+/// Maps `words` words of an array that programs in the kernel write, for reading.
+///
+/// # Errors
+/// The kernel's refusal: the array was not made for it, or is smaller.
+pub fn kernel_array(fd: BorrowedFd<'_>, words: usize) -> Result<Page, Errno> {
+    shared(fd, words, ProtFlags::READ)
+}
+
 fn shared(fd: BorrowedFd<'_>, words: usize, protection: ProtFlags) -> Result<Page, Errno> {
     let length = words
         .checked_mul(size_of::<Word>())
@@ -68,7 +76,8 @@ pub fn retire(page: Page) -> Result<(), Errno> {
 /// The words at the start of a mapping that is never unmapped.
 fn page_at(address: *mut c_void, words: usize) -> Page {
     // SAFETY: the mapping is page-aligned, `words` words long, and is never unmapped (`retire`
-    // replaces it in place). The file is sealed against shrinking, so no access can fault. Its
+    // replaces it in place). The file is sealed against shrinking, and an array of the kernel never
+    // shrinks (one that is smaller is not mapped at all), so no access can fault. Its
     // words are only ever reached as atomics, in every process; a store through a read-only mapping
     // is kept out by the role types above, which have no store for a board.
     Page::over(unsafe { std::slice::from_raw_parts(address.cast::<Word>(), words) })

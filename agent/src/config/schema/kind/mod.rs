@@ -6,7 +6,7 @@ mod text;
 mod word;
 
 pub use group::{Group, Groups, List, Maybe, MaybeGroup, Required};
-pub use number::{Flag, Number, Span, Whole};
+pub use number::{Flag, Number, Percent, Span, Whole};
 pub use text::{Address, AnyText, FileMode, Location, Name};
 pub(crate) use word::words;
 pub use word::{OneOf, Word};

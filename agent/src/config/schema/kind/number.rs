@@ -87,6 +87,39 @@ impl Scalar for Number {
     }
 }
 
+/// A share, written in percent; bounds are in percent too, both included.
+#[derive(Debug, Clone, Copy)]
+pub struct Percent {
+    /// The least, %.
+    pub min: f64,
+    /// The most, %.
+    pub max: f64,
+}
+
+impl Scalar for Percent {
+    type Output = f64;
+    fn allowed(&self) -> String {
+        let Self { min, max } = self;
+        format!("a share from \"{min}%\" to \"{max}%\"")
+    }
+    fn parse(&self, value: &Value) -> Result<f64, String> {
+        let hint = "write it in percent and in quotes, such as \"2%\"";
+        let text = value.text().and_then(|text| text.strip_suffix('%'));
+        let percent = text.and_then(|text| text.trim_end().parse::<f64>().ok());
+        let percent = percent.ok_or(hint)?;
+        if (self.min..=self.max).contains(&percent) {
+            Ok(percent / 100.0)
+        } else {
+            Err(String::new())
+        }
+    }
+    fn written(&self, value: &f64) -> String {
+        // Three places are more than anybody writes, and hide what 0.07 * 100 is off by.
+        let percent = (value * 1e5).round() / 1e3;
+        quoted(&format!("{percent}%"))
+    }
+}
+
 /// A number of the file as f64.
 ///
 /// # Errors

@@ -1,0 +1,154 @@
+//! What programs in the kernel cost: two threads that hand one byte to and fro on one CPU, so that
+//! each round trip is two switches and two wake-ups and nothing else.
+
+use std::io::{PipeReader, PipeWriter, Read as _, Write as _, pipe};
+use std::time::Instant;
+
+use super::timing::quantile;
+use super::{Figure, NoFigure, cpus};
+use crate::kernel::{Measured, Measuring, Rung};
+
+/// Round trips of one run: at 5 µs each, a tenth of a second.
+const TRIPS: u32 = 20_000;
+/// Runs with programs and without, in turn, so that both meet the same noise.
+const ROUNDS: u32 = 7;
+
+/// Measures all of it; needs root.
+pub(super) fn figures() -> Vec<Figure> {
+    let figure = |name, how, value| Figure { name, how, value };
+    let cost = match measure() {
+        Ok(cost) => cost,
+        Err(error) => {
+            let how = "programs on the scheduler's events";
+            return vec![figure("ebpf_switch_ns", how, Err(error))];
+        }
+    };
+    vec![
+        figure(
+            "ebpf_wakeup_ns",
+            "one run of the program on a wake-up, by the kernel's own account",
+            cost.wakeup_ns,
+        ),
+        figure(
+            "ebpf_switch_ns",
+            "one run of the program on a switch, likewise",
+            cost.switch_ns,
+        ),
+        figure(
+            "ebpf_self_timed_ns",
+            "one run of either, as the programs time themselves for max_overhead",
+            cost.self_timed_ns,
+        ),
+        figure(
+            "ebpf_sched_info_ns",
+            "one run of the cheaper program, by the kernel's own account",
+            cost.sched_info_ns,
+        ),
+        figure(
+            "pipe_round_trip_ns",
+            "a byte to another thread of the same CPU and back, without programs",
+            Ok(cost.trip_ns),
+        ),
+        figure(
+            "ebpf_round_trip_ratio",
+            "the same with programs, median of 7 pairs: 1.15 is 15 % slower",
+            Ok(cost.ratio),
+        ),
+    ]
+}
+
+struct Cost {
+    wakeup_ns: Result<f64, NoFigure>,
+    switch_ns: Result<f64, NoFigure>,
+    self_timed_ns: Result<f64, NoFigure>,
+    sched_info_ns: Result<f64, NoFigure>,
+    trip_ns: f64,
+    ratio: f64,
+}
+
+fn measure() -> Result<Cost, NoFigure> {
+    let mut trips = Vec::new();
+    let mut ratios = Vec::new();
+    for _round in 0..ROUNDS {
+        let without_ns = trip_ns()?;
+        let programs = begin(Rung::Typed)?;
+        ratios.push(trip_ns()? / without_ns);
+        trips.push(without_ns);
+        drop(programs);
+    }
+    let timed = timed(Rung::Typed)?;
+    let info = timed_programs(Rung::SchedInfo);
+    Ok(Cost {
+        wakeup_ns: mean_ns(&timed.0, "sched_wakeup"),
+        switch_ns: mean_ns(&timed.0, "sched_switch"),
+        self_timed_ns: timed.1,
+        sched_info_ns: info.and_then(|programs| mean_ns(&programs, "sched_switch_info")),
+        trip_ns: quantile(&mut trips, 0.5),
+        ratio: quantile(&mut ratios, 0.5),
+    })
+}
+
+fn begin(rung: Rung) -> Result<Measuring, NoFigure> {
+    Measuring::begin(rung).map_err(|missed| NoFigure::Wrong(missed.to_string()))
+}
+
+fn timed_programs(rung: Rung) -> Result<Vec<Measured>, NoFigure> {
+    timed(rung).map(|(programs, _self_timed)| programs)
+}
+
+/// The programs after a storm of switches, and what they think that one run took.
+fn timed(rung: Rung) -> Result<(Vec<Measured>, Result<f64, NoFigure>), NoFigure> {
+    let mut programs = begin(rung)?;
+    programs.take_time().map_err(NoFigure::Wrong)?;
+    for _round in 0..ROUNDS {
+        trip_ns()?;
+    }
+    let counters = programs.counters();
+    let self_timed = ratio(counters.timed_ns, counters.timed).ok_or_else(|| never("self-timed"));
+    Ok((programs.programs(), self_timed))
+}
+
+fn mean_ns(programs: &[Measured], name: &str) -> Result<f64, NoFigure> {
+    let found = programs.iter().find(|program| program.name == name);
+    let mean = found.and_then(|program| ratio(program.time_ns, program.runs));
+    mean.ok_or_else(|| never(name))
+}
+
+fn never(name: &str) -> NoFigure {
+    NoFigure::Wrong(format!("{name} never ran"))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a mean of some hundred ns")]
+fn ratio(sum: u64, count: u64) -> Option<f64> {
+    (count > 0).then(|| sum as f64 / count as f64)
+}
+
+/// Time of one round trip between two threads of one CPU, ns.
+fn trip_ns() -> Result<f64, NoFigure> {
+    let refused = NoFigure::kernel("a pipe between two threads");
+    let (there, back) = (pipe().map_err(&refused)?, pipe().map_err(&refused)?);
+    let (mut here, mut to) = (back.0, there.1);
+    let echo = std::thread::spawn(move || echo(there.0, back.1));
+    let _pinned = cpus::pin(0);
+    let mut byte = [7];
+    let begin = Instant::now();
+    for _trip in 0..TRIPS {
+        let handed = to
+            .write_all(&byte)
+            .and_then(|()| here.read_exact(&mut byte));
+        handed.map_err(&refused)?;
+    }
+    let spent = begin.elapsed();
+    drop(to);
+    match echo.join() {
+        Ok(()) => Ok(spent.as_secs_f64() * 1e9 / f64::from(TRIPS)),
+        Err(_panicked) => Err(NoFigure::Wrong("the other thread panicked".to_owned())),
+    }
+}
+
+/// Hands each byte back until there are no more.
+fn echo(mut from: PipeReader, mut to: PipeWriter) {
+    let _pinned = cpus::pin(0);
+    let mut byte = [0];
+    while from.read_exact(&mut byte).is_ok() && to.write_all(&byte).is_ok() {}
+}

@@ -1,0 +1,68 @@
+//! The ladder of programs in the kernel, as the doctor tells it.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use crate::kernel::{self, Report};
+
+/// The step in use, and why it is not a better one.
+#[derive(Debug, Serialize)]
+pub(super) struct Kernel {
+    rung: &'static str,
+    missed: Vec<Missed>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unsampled: Option<String>,
+    /// Share of one CPU that they take, ns of one run.
+    overhead: f64,
+    run_ns: f64,
+    jvm_libraries: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    jvm_fault: Option<String>,
+}
+
+/// A better step that was missed.
+#[derive(Debug, Serialize)]
+struct Missed {
+    why: String,
+    remedy: &'static str,
+}
+
+impl Missed {
+    fn of(missed: &kernel::Missed) -> Self {
+        Self {
+            why: missed.to_string(),
+            remedy: missed.lack.remedy(),
+        }
+    }
+}
+
+impl Kernel {
+    /// What a report says of it.
+    pub(super) fn of(report: &Report) -> Self {
+        Self {
+            rung: report.rung.name(),
+            missed: report.missed.iter().map(Missed::of).collect(),
+            unsampled: report.unsampled.clone(),
+            overhead: report.overhead,
+            run_ns: report.run_ns,
+            jvm_libraries: report.jvm_libraries,
+            jvm_fault: report.jvm_fault.clone(),
+        }
+    }
+
+    /// Writes it in lines.
+    pub(super) fn write(&self, text: &mut String) -> std::fmt::Result {
+        let (name, rung) = ("kernel programs", self.rung);
+        let percent = self.overhead * 100.0;
+        writeln!(text, "{name:<18} by {rung}, {percent:.2} % of one CPU")?;
+        for Missed { why, remedy } in &self.missed {
+            writeln!(text, "{:<18}   {why}", "")?;
+            writeln!(text, "{:<18}   to have it: {remedy}", "")?;
+        }
+        for fault in self.unsampled.iter().chain(&self.jvm_fault) {
+            writeln!(text, "{:<18}   {fault}", "")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,26 @@
+//! Programs in the kernel.
+
+use super::schema::kind::{Flag, Percent};
+use super::schema::settings::settings;
+use crate::kernel;
+
+settings! {
+    /// Programs in the kernel that measure waits for a CPU and pauses of JVMs.
+    pub struct Ebpf {
+        /// Whether they are loaded. Without them files of /proc tell what they can.
+        enabled: bool = true, Flag;
+        /// Share of one CPU that they may take. Over it a cheaper one is taken, or none.
+        max_overhead: f64 = 0.02, Percent { min: 0.1, max: 100.0 };
+    }
+}
+
+impl Ebpf {
+    /// The settings as the kernel's side takes them, with room for so many scopes.
+    pub const fn settings(&self, scopes: u32) -> kernel::Settings {
+        kernel::Settings {
+            enabled: self.enabled,
+            max_overhead: self.max_overhead,
+            slots: scopes,
+        }
+    }
+}

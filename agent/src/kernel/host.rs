@@ -1,0 +1,64 @@
+//! What this host lets programs do.
+
+use std::fs;
+
+use rustix::system::uname;
+use rustix::thread::{CapabilitySet, capabilities};
+
+use super::rung::Lack;
+
+/// Kernel that has all that the programs use: ring buffers, and capabilities of their own.
+const LEAST: (u32, u32) = (5, 8);
+
+/// Where tracefs is mounted, on systems that mount it.
+const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+
+const LOCKDOWN: &str = "/sys/kernel/security/lockdown";
+
+/// Why no program can be loaded at all, if that is known beforehand. The kernel has the last word.
+pub(super) fn lack() -> Option<Lack> {
+    let release = uname();
+    let release = release.release().to_string_lossy();
+    if version(&release).is_some_and(|version| version < LEAST) {
+        return Some(Lack::OldKernel);
+    }
+    let locked = fs::read_to_string(LOCKDOWN).unwrap_or_default();
+    if locked.contains("[confidentiality]") {
+        return Some(Lack::Lockdown);
+    }
+    let Ok(sets) = capabilities(None) else {
+        return None;
+    };
+    let needed = CapabilitySet::BPF | CapabilitySet::PERFMON;
+    let has = |set| sets.effective.contains(set);
+    (!has(needed) && !has(CapabilitySet::SYS_ADMIN)).then_some(Lack::Capability)
+}
+
+/// Major and minor version of a kernel's release.
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|letter: char| !letter.is_ascii_digit());
+    let major = numbers.next()?.parse().ok()?;
+    Some((major, numbers.next()?.parse().ok()?))
+}
+
+/// Which fields a plain tracepoint has, as tracefs tells.
+pub(super) fn format_of(tracepoint: &str) -> Option<String> {
+    TRACEFS.iter().find_map(|mount| {
+        fs::read_to_string(format!("{mount}/events/sched/{tracepoint}/format")).ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_are_compared_by_their_numbers() {
+        assert_eq!(version("6.18.44-fc-v657"), Some((6, 18)));
+        assert_eq!(version("5.8-rc1"), Some((5, 8)));
+        assert_eq!(version("5"), None);
+        assert_eq!(version(""), None);
+        assert!(version("5.4.0-generic") < Some(LEAST));
+        assert!(version("5.10.0") > Some(LEAST));
+    }
+}

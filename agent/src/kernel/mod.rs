@@ -1,0 +1,55 @@
+//! Programs in the kernel: run-queue waits and lengths of each group, who takes the CPU from whom,
+//! and the pauses of JVMs. The one place that names the loader.
+//!
+//! # Use
+//! ```no_run
+//! use tidegate_agent::kernel::{self, Settings};
+//! use tidegate_agent::signal::{Roots, Sampler};
+//!
+//! # fn main() -> std::io::Result<()> {
+//! let roots = Roots::default();
+//! let (telemetry, tick_end) = kernel::start(Settings::default(), &roots)?;
+//! let mut sampler = Sampler::new(roots);
+//! sampler.take_kernel(tick_end); // its samples hold what the programs tell, once they run
+//! assert!(!telemetry.report().reason().is_empty());
+//! telemetry.stop(); // and the programs are gone
+//! # Ok(())
+//! # }
+//! ```
+//! The agent never waits for it: programs are loaded by a thread of their own, and each reading says
+//! why it is missing until then, or for ever.
+//!
+//! # Inside
+//! Pure: `btf`, `offsets` (types of this kernel to constants) · `usdt` (notes to probes) · `pauses`,
+//! `pause_book` (records to pauses) · `budget` (counters to cost) · `watch` (groups to slots).
+//! Doors: `host` (what may be loaded here) · `program` (loads and attaches) · `view` (mapped words) ·
+//! `jvm` (finds libraries) · `thread` (does it all, once a second).
+//! `rung` is the ladder, `report` what others read. What the maps hold is `tidegate_abi::kernel`, the
+//! programs are in `ebpf/src`.
+
+mod bench;
+mod btf;
+mod budget;
+mod host;
+mod jvm;
+mod offsets;
+mod pause_book;
+mod pauses;
+mod program;
+mod report;
+mod rung;
+mod thread;
+mod usdt;
+mod view;
+mod watch;
+mod worker;
+
+pub use bench::{Measured, Measuring};
+pub use report::{PauseTable, PauseTotals, Report};
+pub use rung::{Lack, Missed, Rung};
+pub use thread::{Settings, Telemetry, TickEnd, start};
+pub use view::Counters;
+#[cfg(test)]
+pub(crate) use view::Extent;
+pub(crate) use view::{Histogram, View};
+pub(crate) use watch::Watched;

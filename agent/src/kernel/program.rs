@@ -1,0 +1,367 @@
+//! Loads the programs of a rung, attaches them, and hands out their maps.
+
+use std::error::Error;
+use std::fs;
+use std::io::ErrorKind;
+use std::os::fd::AsFd as _;
+use std::path::Path;
+
+use aya::maps::{Array, Map, MapData, RingBuf};
+use aya::programs::perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy, SoftwareEvent};
+use aya::programs::uprobe::{UProbeAttachLocation, UProbeScope};
+use aya::programs::{BtfTracePoint, PerfEvent, Program, ProgramInfo, TracePoint, UProbe};
+use aya::util::{nr_cpus, online_cpus};
+use aya::{Ebpf, EbpfLoader};
+use aya_log::EbpfLogger;
+use tidegate_abi::kernel::runqueue::SAMPLE_HZ;
+use tidegate_abi::kernel::task;
+
+use super::btf::{Btf, VMLINUX};
+use super::host;
+use super::offsets::{self, Constant};
+use super::rung::{Lack, Missed, Rung};
+use super::view::{Extent, Maps, View};
+
+/// The object as `ebpf/build` makes it from `ebpf/src`.
+#[cfg(target_arch = "x86_64")]
+const OBJECT: &[u8] = aya::include_bytes_aligned!("../../../ebpf/prebuilt/tidegate.x86_64.bpf.o");
+#[cfg(target_arch = "aarch64")]
+const OBJECT: &[u8] = aya::include_bytes_aligned!("../../../ebpf/prebuilt/tidegate.aarch64.bpf.o");
+
+/// Programs of the typed rungs with their tracepoints.
+const TYPED: &[(&str, &str)] = &[
+    ("sched_process_exit", "sched_process_exit"),
+    ("sched_switch", "sched_switch"),
+    ("sched_wakeup", "sched_wakeup"),
+    ("sched_wakeup_new", "sched_wakeup_new"),
+];
+const SCHED_INFO: &[(&str, &str)] = &[("sched_switch_info", "sched_switch")];
+const PLAIN: &[(&str, &str)] = &[
+    ("plain_switch", "sched_switch"),
+    ("plain_wakeup", "sched_wakeup"),
+    ("plain_wakeup_new", "sched_wakeup_new"),
+];
+const SAMPLE: &str = "runqueue_sample";
+
+/// Constants of the plain tracepoints: name, tracepoint, field.
+const EVENT_FIELDS: &[(&str, &str, &str)] = &[
+    ("EVENT_WAKEUP_PID", "sched_wakeup", "pid"),
+    ("EVENT_SWITCH_PREV_PID", "sched_switch", "prev_pid"),
+    ("EVENT_SWITCH_PREV_STATE", "sched_switch", "prev_state"),
+    ("EVENT_SWITCH_NEXT_PID", "sched_switch", "next_pid"),
+];
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted {
+    /// The step of the ladder.
+    pub(super) rung: Rung,
+    /// Slots that the maps are made for.
+    pub(super) slots: u32,
+    /// Whether the cpu controller has a hierarchy of its own.
+    pub(super) by_cpu_controller: bool,
+}
+
+/// Programs that run, and their maps. They end when this is dropped.
+pub(super) struct Programs {
+    object: Ebpf,
+    pub(super) view: View,
+    /// Which slot counts for which group.
+    pub(super) groups: Array<MapData, u64>,
+    /// Which slot counts for which task, on the rung that needs it.
+    pub(super) task_slots: Array<MapData, u64>,
+    /// Records of pauses.
+    pub(super) pauses: RingBuf<MapData>,
+    /// What run-queue samples lack, if they could not be had.
+    pub(super) unsampled: Option<String>,
+    log: Option<Log>,
+}
+
+/// Hands what the programs said to the log of this process.
+type Log = Box<dyn FnMut()>;
+
+impl std::fmt::Debug for Programs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let view = &self.view;
+        f.debug_struct("Programs")
+            .field("view", view)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why programs do not run.
+#[derive(Debug)]
+pub(super) struct Refused {
+    pub(super) lack: Lack,
+    pub(super) detail: String,
+}
+
+impl Refused {
+    pub(super) fn missed(self, rung: Rung) -> Missed {
+        let Self { lack, detail } = self;
+        Missed { rung, lack, detail }
+    }
+
+    fn plainly(lack: Lack) -> Self {
+        Self {
+            lack,
+            detail: String::new(),
+        }
+    }
+
+    /// A refusal of the kernel, in one line.
+    fn of(error: &(dyn Error + 'static)) -> Self {
+        let mut said = Vec::new();
+        let mut denied = false;
+        let mut next = Some(error);
+        while let Some(error) = next {
+            let of_system = error.downcast_ref::<std::io::Error>();
+            denied |= of_system.is_some_and(|error| error.kind() == ErrorKind::PermissionDenied);
+            said.push(first_line(error));
+            next = error.source();
+        }
+        Self {
+            lack: if denied {
+                Lack::Capability
+            } else {
+                Lack::Refused
+            },
+            detail: said.join(": "),
+        }
+    }
+}
+
+/// The verifier's output may be long, and its last words are the reason; the log has all of it.
+fn first_line(error: &(dyn Error + 'static)) -> String {
+    let text = error.to_string();
+    tracing::debug!(error = text, "the kernel refused a program");
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    let first = lines.next().unwrap_or_default().to_owned();
+    match lines.rfind(|line| !line.starts_with("processed ")) {
+        Some(last) => format!("{first} ... {last}"),
+        None => first,
+    }
+}
+
+impl Programs {
+    /// Loads and attaches the programs of a rung. On [`Rung::Files`] none is attached to the
+    /// scheduler; the probes of JVMs can still be.
+    pub(super) fn load(wanted: Wanted) -> Result<Self, Refused> {
+        if let Some(lack) = host::lack() {
+            return Err(Refused::plainly(lack));
+        }
+        let extent = extent(wanted.slots)?;
+        let mut programs = load_object(wanted, extent)?;
+        attach_scheduler(&mut programs, wanted.rung)?;
+        let sampled = matches!(wanted.rung, Rung::Typed | Rung::SchedInfo);
+        let unsampled = sampled.then(|| sample(&mut programs)).and_then(Result::err);
+        let view = view(&programs, extent, wanted.rung)?;
+        Ok(Self {
+            view,
+            groups: array(&mut programs, "GROUPS")?,
+            task_slots: array(&mut programs, "TASK_SLOTS")?,
+            pauses: RingBuf::try_from(take(&mut programs, "PAUSES")?)
+                .map_err(|error| Refused::of(&error))?,
+            unsampled: unsampled.map(|refused: Refused| refused.detail),
+            log: log_of(&mut programs),
+            object: programs,
+        })
+    }
+
+    /// Hands what the programs said to the log.
+    pub(super) fn flush_log(&mut self) {
+        if let Some(flush) = &mut self.log {
+            flush();
+        }
+    }
+
+    /// Attaches a probe program at a place in a file, for every process that maps the file.
+    pub(super) fn attach_probe(
+        &mut self,
+        program: &str,
+        file: &Path,
+        place: u64,
+    ) -> Result<(), Refused> {
+        let probe: &mut UProbe = find(&mut self.object, program)?;
+        if probe.fd().is_err() {
+            probe.load().map_err(|error| Refused::of(&error))?;
+        }
+        let place = UProbeAttachLocation::AbsoluteOffset(place);
+        let attached = probe.attach(place, file, UProbeScope::AllProcesses);
+        attached
+            .map(|_link| ())
+            .map_err(|error| Refused::of(&error))
+    }
+
+    /// What the kernel tells of each program that is loaded, by name.
+    pub(super) fn infos(&self) -> impl Iterator<Item = (&str, ProgramInfo)> {
+        let programs = self.object.programs();
+        programs.filter_map(|(name, program)| Some((name, program.info().ok()?)))
+    }
+}
+
+fn log_of(programs: &mut Ebpf) -> Option<Log> {
+    let log = EbpfLogger::init(programs);
+    let told = log.inspect_err(|error| tracing::debug!(%error, "programs have no log"));
+    let mut log = told.ok()?;
+    Some(Box::new(move || log.flush()))
+}
+
+/// How large the maps must be here.
+fn extent(slots: u32) -> Result<Extent, Refused> {
+    let refused = |(file, error): (&str, std::io::Error)| Refused {
+        lack: Lack::Refused,
+        detail: format!("{file}: {error}"),
+    };
+    let narrow = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    Ok(Extent {
+        slots,
+        cpus: narrow(nr_cpus().map_err(refused)?),
+        sampled_cpus: narrow(online_cpus().map_err(refused)?.len()),
+    })
+}
+
+fn load_object(wanted: Wanted, extent: Extent) -> Result<Ebpf, Refused> {
+    let mut constants = constants(wanted)?;
+    constants.push(("CPUS", extent.cpus));
+    constants.push(("SLOTS", extent.slots));
+    let records = extent.slots.saturating_mul(extent.cpus);
+    let tasks = match wanted.rung {
+        Rung::Plain => task::PLACES,
+        Rung::Typed | Rung::SchedInfo | Rung::Files => 1,
+    };
+    let mut loader = EbpfLoader::new();
+    for (name, value) in &constants {
+        loader.override_global(name, value, true);
+    }
+    for (map, entries) in [
+        ("RUNQUEUE", records),
+        ("PREEMPTED", records.saturating_mul(extent.slots)),
+        ("COUNTERS", extent.cpus),
+        ("TASK_SLOTS", tasks),
+    ] {
+        loader.map_max_entries(map, entries);
+    }
+    loader.load(OBJECT).map_err(|error| Refused::of(&error))
+}
+
+fn constants(wanted: Wanted) -> Result<Vec<Constant>, Refused> {
+    match wanted.rung {
+        Rung::Files => Ok(Vec::new()),
+        Rung::Plain => plain_constants(),
+        Rung::Typed | Rung::SchedInfo => {
+            let bytes = fs::read(VMLINUX).map_err(|error| Refused {
+                lack: Lack::NoTypes,
+                detail: format!("{VMLINUX}: {error}"),
+            })?;
+            let absent = |fault: super::btf::BtfFault| Refused {
+                lack: Lack::NoTypes,
+                detail: fault.to_string(),
+            };
+            let btf = Btf::parse(&bytes).map_err(absent)?;
+            let mut constants = offsets::typed(&btf, wanted.by_cpu_controller).map_err(absent)?;
+            if wanted.rung == Rung::SchedInfo {
+                constants.push(offsets::sched_info(&btf).map_err(absent)?);
+            }
+            Ok(constants)
+        }
+    }
+}
+
+fn plain_constants() -> Result<Vec<Constant>, Refused> {
+    let constant = |(name, tracepoint, field): &(&'static str, &str, &str)| {
+        let format = host::format_of(tracepoint);
+        let format = format.ok_or(Refused::plainly(Lack::NoTracefs))?;
+        let place = offsets::plain(&format, field).ok_or_else(|| Refused {
+            lack: Lack::Refused,
+            detail: format!("the tracepoint {tracepoint} has no field {field}"),
+        })?;
+        Ok((*name, place))
+    };
+    EVENT_FIELDS.iter().map(constant).collect()
+}
+
+fn attach_scheduler(programs: &mut Ebpf, rung: Rung) -> Result<(), Refused> {
+    let refused = |error| Refused::of(&error);
+    match rung {
+        Rung::Typed | Rung::SchedInfo => {
+            let types = aya::Btf::from_sys_fs().map_err(|error| Refused::of(&error))?;
+            let list = if rung == Rung::Typed {
+                TYPED
+            } else {
+                SCHED_INFO
+            };
+            for (program, tracepoint) in list {
+                let program: &mut BtfTracePoint = find(programs, program)?;
+                program.load(tracepoint, &types).map_err(refused)?;
+                program.attach().map_err(refused)?;
+            }
+        }
+        Rung::Plain => {
+            for (program, tracepoint) in PLAIN {
+                let program: &mut TracePoint = find(programs, program)?;
+                program.load().map_err(refused)?;
+                program.attach("sched", tracepoint).map_err(refused)?;
+            }
+        }
+        Rung::Files => {}
+    }
+    Ok(())
+}
+
+/// Samples the run queue of each CPU that is online.
+fn sample(programs: &mut Ebpf) -> Result<(), Refused> {
+    let program: &mut PerfEvent = find(programs, SAMPLE)?;
+    program.load().map_err(|error| Refused::of(&error))?;
+    for cpu in online_cpus().unwrap_or_default() {
+        let clock = PerfEventConfig::Software(SoftwareEvent::CpuClock);
+        let scope = PerfEventScope::AllProcessesOneCpu { cpu };
+        let often = SamplePolicy::Frequency(SAMPLE_HZ);
+        let attached = program.attach(clock, scope, often, false);
+        attached.map_err(|error| Refused::of(&error))?;
+    }
+    Ok(())
+}
+
+fn view(programs: &Ebpf, extent: Extent, rung: Rung) -> Result<View, Refused> {
+    let maps = Maps {
+        runqueue: mapped(programs, "RUNQUEUE")?.fd().as_fd(),
+        preempted: mapped(programs, "PREEMPTED")?.fd().as_fd(),
+        counters: mapped(programs, "COUNTERS")?.fd().as_fd(),
+    };
+    View::map(&maps, extent, rung).map_err(|errno| Refused {
+        lack: Lack::Refused,
+        detail: format!("mmap of a map: {errno}"),
+    })
+}
+
+fn mapped<'p>(programs: &'p Ebpf, name: &str) -> Result<&'p MapData, Refused> {
+    match programs.map(name) {
+        Some(Map::Array(data)) => Ok(data),
+        _other => Err(without(name)),
+    }
+}
+
+fn array(programs: &mut Ebpf, name: &str) -> Result<Array<MapData, u64>, Refused> {
+    Array::try_from(take(programs, name)?).map_err(|error| Refused::of(&error))
+}
+
+fn take(programs: &mut Ebpf, name: &str) -> Result<Map, Refused> {
+    programs.take_map(name).ok_or_else(|| without(name))
+}
+
+/// A program of a kind by its name.
+fn find<'p, P>(programs: &'p mut Ebpf, name: &str) -> Result<P, Refused>
+where
+    P: TryFrom<&'p mut Program>,
+{
+    let program = programs.program_mut(name).ok_or_else(|| without(name))?;
+    program.try_into().map_err(|_other_kind| without(name))
+}
+
+fn without(name: &str) -> Refused {
+    Refused {
+        lack: Lack::Refused,
+        detail: format!("ebpf/prebuilt has no {name}: it is not that of this agent"),
+    }
+}

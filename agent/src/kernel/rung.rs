@@ -1,0 +1,145 @@
+//! The ladder: by which programs the scheduler is watched, and why not by better ones.
+
+use std::fmt;
+
+/// A step of the ladder, the best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rung {
+    /// Programs on the scheduler's typed tracepoints: waits to the nanosecond, and who took the CPU
+    /// from whom.
+    Typed,
+    /// One program that reads the kernel's own account of waits: cheaper, and short waits are told
+    /// too short.
+    SchedInfo,
+    /// Programs on plain tracepoints, for kernels that do not describe their types.
+    Plain,
+    /// No program: files of `/proc` alone.
+    Files,
+}
+
+impl Rung {
+    /// The word used in status, metrics and messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Typed => "btf",
+            Self::SchedInfo => "sched_info",
+            Self::Plain => "tracepoints",
+            Self::Files => "files",
+        }
+    }
+
+    /// Every step, the best first.
+    pub const ALL: [Self; 4] = [Self::Typed, Self::SchedInfo, Self::Plain, Self::Files];
+
+    /// The step to take when this one costs too much. Plain tracepoints cost more than typed ones.
+    #[must_use]
+    pub const fn cheaper(self) -> Self {
+        match self {
+            Self::Typed => Self::SchedInfo,
+            Self::SchedInfo | Self::Plain | Self::Files => Self::Files,
+        }
+    }
+}
+
+/// Why something is not measured by programs, in one word of a bounded list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lack {
+    /// The operator does not want them.
+    SwitchedOff,
+    /// They are being loaded.
+    Starting,
+    /// A kernel from before 5.8.
+    OldKernel,
+    /// Not permitted to this process.
+    Capability,
+    /// The kernel is locked down.
+    Lockdown,
+    /// The kernel does not describe its types, or lacks a field.
+    NoTypes,
+    /// Plain tracepoints are not in sight.
+    NoTracefs,
+    /// The kernel refused them, for a reason that the report has.
+    Refused,
+    /// They cost more than the operator allows.
+    OverBudget,
+    /// The step in use does not tell this.
+    NotOnThisRung,
+    /// More groups than the maps have room for.
+    NoSlot,
+}
+
+impl Lack {
+    /// What is wrong, in a few words.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::SwitchedOff => "kernel programs are switched off",
+            Self::Starting => "kernel programs are being loaded",
+            Self::OldKernel => "kernel programs need Linux 5.8",
+            Self::Capability => "kernel programs need CAP_BPF and CAP_PERFMON",
+            Self::Lockdown => "the kernel is locked down: it lets no program read its memory",
+            Self::NoTypes => "the kernel does not describe its types",
+            Self::NoTracefs => "tracefs is not mounted, so there are no plain tracepoints",
+            Self::Refused => "the kernel refused the programs",
+            Self::OverBudget => "kernel programs cost more than max_overhead",
+            Self::NotOnThisRung => "the kernel programs in use do not tell it",
+            Self::NoSlot => "more groups than kernel programs keep apart",
+        }
+    }
+
+    /// What to do about it.
+    pub const fn remedy(self) -> &'static str {
+        match self {
+            Self::SwitchedOff => "set [ebpf] enabled = true",
+            Self::Starting => "nothing: it comes within seconds",
+            Self::OldKernel => "a kernel from 5.8 on",
+            Self::Capability => {
+                "run the agent as root, or with CAP_BPF and CAP_PERFMON as its unit does"
+            }
+            Self::Lockdown => "boot without lockdown=confidentiality",
+            Self::NoTypes => "a kernel with CONFIG_DEBUG_INFO_BTF",
+            Self::NoTracefs => "mount -t tracefs nodev /sys/kernel/tracing",
+            Self::Refused => "see the ladder of kernel programs in `tidegate doctor`",
+            Self::OverBudget => "raise [ebpf] max_overhead",
+            Self::NotOnThisRung => "what the ladder of kernel programs in `tidegate doctor` lacks",
+            Self::NoSlot => "watch fewer groups, or raise [pages] max_scopes",
+        }
+    }
+}
+
+impl fmt::Display for Lack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+/// A step that could not be taken, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missed {
+    /// The step.
+    pub rung: Rung,
+    /// In one word.
+    pub lack: Lack,
+    /// What the kernel said; empty if there is no more to say.
+    pub detail: String,
+}
+
+impl Missed {
+    /// A step that was missed for a reason that says it all.
+    pub(super) const fn plainly(rung: Rung, lack: Lack) -> Self {
+        Self {
+            rung,
+            lack,
+            detail: String::new(),
+        }
+    }
+}
+
+impl fmt::Display for Missed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "not by {}: {}", self.rung.name(), self.lack)?;
+        if self.detail.is_empty() {
+            return Ok(());
+        }
+        write!(f, " ({})", self.detail)
+    }
+}
