@@ -3,8 +3,12 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::skip;
+use crate::until::SOON;
 
 /// A process in a v1 group of its own; both are gone when dropped.
 #[derive(Debug)]
@@ -57,6 +61,16 @@ impl Confined {
         Self::start(name, Command::new("sh").args(["-c", "while :; do :; done"]))
     }
 
+    /// Lets other groups have next to nothing of the CPUs that it wants.
+    ///
+    /// # Panics
+    /// If the kernel does not take the weight.
+    pub fn outweigh(&self) {
+        let [cpu, _cpuacct] = &self.dirs;
+        let weight = fs::write(cpu.join("cpu.shares"), "262144");
+        assert!(weight.is_ok(), "{weight:?}");
+    }
+
     /// Sets the quota, and lets nothing but the quota hold the group back.
     ///
     /// # Panics
@@ -64,14 +78,33 @@ impl Confined {
     pub fn limit(&self, run_us: u32) {
         let [cpu, _cpuacct] = &self.dirs;
         let quota = fs::write(cpu.join("cpu.cfs_quota_us"), run_us.to_string());
-        let weight = fs::write(cpu.join("cpu.shares"), "262144");
-        assert!(quota.is_ok() && weight.is_ok(), "{quota:?}, {weight:?}");
+        assert!(quota.is_ok(), "{quota:?}");
+        self.outweigh();
+    }
+}
+
+impl Confined {
+    /// Ends what the process has started, as far as it is in the group.
+    fn end_others(&self) {
+        let [cpu, _cpuacct] = &self.dirs;
+        let begin = Instant::now();
+        while begin.elapsed() < SOON {
+            let pids = fs::read_to_string(cpu.join("cgroup.procs")).unwrap_or_default();
+            let pids = pids
+                .lines()
+                .filter_map(|pid| Pid::from_raw(pid.parse().ok()?));
+            let alive = pids.filter(|pid| kill_process(*pid, Signal::KILL).is_ok());
+            if alive.count() == 0 {
+                return;
+            }
+        }
     }
 }
 
 impl Drop for Confined {
     fn drop(&mut self) {
         let ended = self.child.kill().and_then(|()| self.child.wait());
+        self.end_others();
         let removed = self
             .dirs
             .iter()

@@ -1,0 +1,11 @@
+//! Programs in this machine's own kernel: what loads, what they see of real load, and what they miss.
+
+#![cfg(test)]
+
+mod caps;
+mod jvm;
+mod object;
+mod ring;
+mod verifier;
+mod wait;
+mod watching;
