@@ -29,6 +29,13 @@
 //! [`Status::door`] says which it is. Here a permit costs a round trip when it is taken and another
 //! when it is given back, [`Refused`] has no `value` and `limit`, and [`Ask::prioritized`] is not known.
 //!
+//! # Rules that let wait
+//! A rule that paces, and borrowing, hold a request back until its turn. [`Resource::enter`] sleeps in its thread until
+//! then; [`Resource::enter_async`] and the layer in `tower` let the task wait and take the timer of
+//! whatever runtime there is. [`Ask::wait_at_most`] bounds the wait of a request, `max_queueing_time` of a rule
+//! that of all. Without a seat the agent holds the request back: an answer that takes longer than 50 ms is
+//! not waited for.
+//!
 //! # Requests that wait at the door
 //! A service with few workers holds few requests, however many wait to be accepted. Show the client the
 //! listening sockets ([`Client::watch_listener`]), and what waits there counts as well.
@@ -49,6 +56,7 @@ mod client;
 mod connection;
 mod entry;
 mod error;
+mod held;
 mod keeper;
 mod life;
 mod listeners;

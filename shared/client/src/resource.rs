@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidegate_abi::board::name_hash;
 use tidegate_abi::decision::{Class, Direction};
@@ -9,6 +10,7 @@ use tidegate_segment::gate::{Arg, Name, Request};
 
 use crate::client::Inner;
 use crate::entry::Entry;
+use crate::held::{Held, Progress};
 use crate::permit::Permit;
 use crate::refused::Refused;
 use crate::session::Names;
@@ -32,11 +34,43 @@ impl Resource {
 
     /// Asks for one inbound request of normal importance.
     ///
+    /// Where a rule lets requests wait (pacing, borrowing), this **sleeps in the calling thread** until the
+    /// turn has come, as long as the rules of the resource allow; [`Ask::wait_at_most`] sets a bound, and
+    /// [`Resource::enter_async`] leaves the thread to others.
+    ///
     /// # Errors
     /// The request is refused: do not do it.
     #[inline]
     pub fn enter(&self) -> Result<Permit, Refused> {
-        self.decide(Request::default(), Names::default())
+        self.decide(Request::default(), Names::default(), Duration::MAX)
+    }
+
+    /// [`Resource::enter`] for tasks: where a rule lets wait, the task waits, and its thread goes on with
+    /// others. Decisions themselves take nanoseconds and are made at once.
+    ///
+    /// The client has no timers. `sleep` makes a future that is ready after a time, such as
+    /// `tokio::time::sleep`; one that is ready too early is asked again. A task that is dropped while it waits
+    /// puts back what it has taken and counts as refused; its turn in the queue is lost.
+    ///
+    /// A process without a seat asks the agent, and its thread waits for the answer.
+    ///
+    /// ```no_run
+    /// # mod tokio { pub mod time { pub async fn sleep(_time: std::time::Duration) {} } }
+    /// # async fn of(orders: tidegate_client::Resource) -> Result<(), tidegate_client::Refused> {
+    /// let permit = orders.enter_async(tokio::time::sleep).await?;
+    /// # permit.ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The request is refused: do not do it.
+    pub async fn enter_async<S, F>(&self, sleep: S) -> Result<Permit, Refused>
+    where
+        S: Fn(Duration) -> F,
+        F: Future<Output = ()>,
+    {
+        self.ask().enter_async(sleep).await
     }
 
     /// Asks for something else than [`Resource::enter`].
@@ -49,27 +83,69 @@ impl Resource {
                 origin: "",
                 context: "",
             },
+            patience: Duration::MAX,
         }
     }
 
     #[inline]
-    fn decide(&self, request: Request<'_>, names: Names<'_>) -> Result<Permit, Refused> {
-        match self.inner.session().enter(&self.entry, request, names) {
+    fn decide(
+        &self,
+        request: Request<'_>,
+        names: Names<'_>,
+        patience: Duration,
+    ) -> Result<Permit, Refused> {
+        let session = self.inner.session();
+        match session.enter(&self.entry, request, names, patience) {
             Some(verdict) => verdict,
-            None => self.decide_late(request, names),
+            None => self.decide_late(request, names, patience),
         }
     }
 
     /// Tries once more after the client has caught up, and else admits.
     #[cold]
-    fn decide_late(&self, request: Request<'_>, names: Names<'_>) -> Result<Permit, Refused> {
+    fn decide_late(
+        &self,
+        request: Request<'_>,
+        names: Names<'_>,
+        patience: Duration,
+    ) -> Result<Permit, Refused> {
         self.inner.catch_up(&self.entry);
         let session = self.inner.session();
-        let verdict = session.enter(&self.entry, request, names);
-        verdict.unwrap_or_else(|| {
-            session.life().count_open();
-            Ok(Permit::open())
-        })
+        let verdict = session.enter(&self.entry, request, names, patience);
+        verdict.unwrap_or_else(|| Ok(self.admit_open()))
+    }
+
+    /// Asks, and leaves it to the caller to wait.
+    pub(crate) fn begin<'a>(
+        &self,
+        request: Request<'a>,
+        names: Names<'a>,
+        patience: Duration,
+    ) -> Begun<'a> {
+        let begin = || {
+            let session = self.inner.session();
+            session.begin(&self.entry, request, names, patience)
+        };
+        let mut progress = begin();
+        if let Progress::Decided(None) = progress {
+            self.inner.catch_up(&self.entry);
+            progress = begin();
+        }
+        match progress {
+            Progress::Decided(Some(answer)) => Begun::Decided(answer),
+            Progress::Decided(None) => Begun::Decided(Ok(self.admit_open())),
+            Progress::Held(held) => Begun::Waits(Turn {
+                resource: self.clone(),
+                request,
+                names,
+                held,
+            }),
+        }
+    }
+
+    fn admit_open(&self) -> Permit {
+        self.inner.session().life().count_open();
+        Permit::open()
     }
 }
 
@@ -80,6 +156,57 @@ pub struct Ask<'r> {
     resource: &'r Resource,
     request: Request<'r>,
     names: Names<'r>,
+    patience: Duration,
+}
+
+/// A request that was asked for.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a box would be an allocation, and decisions make none"
+)]
+pub(crate) enum Begun<'r> {
+    /// And decided.
+    Decided(Result<Permit, Refused>),
+    /// And has to wait.
+    Waits(Turn<'r>),
+}
+
+/// A request that waits for its turn.
+pub(crate) struct Turn<'r> {
+    resource: Resource,
+    request: Request<'r>,
+    names: Names<'r>,
+    held: Held<'r>,
+}
+
+impl Turn<'_> {
+    /// Waits until it is decided, without the thread.
+    pub(crate) async fn decided<F>(self, sleep: impl Fn(Duration) -> F) -> Result<Permit, Refused>
+    where
+        F: Future<Output = ()>,
+    {
+        let Self {
+            resource,
+            request,
+            names,
+            mut held,
+        } = self;
+        loop {
+            let left = held.left();
+            if !left.is_zero() {
+                sleep(left).await;
+                continue;
+            }
+            held = match held.resume() {
+                Progress::Held(again) => again,
+                Progress::Decided(Some(answer)) => return answer,
+                // Its pages are gone. It has waited: it does not wait on those of the next agent.
+                Progress::Decided(None) => {
+                    return resource.decide_late(request, names, Duration::ZERO);
+                }
+            };
+        }
+    }
 }
 
 impl<'r> Ask<'r> {
@@ -135,13 +262,46 @@ impl<'r> Ask<'r> {
         self
     }
 
-    /// Asks.
+    /// How long rules may let the request wait, all waits together; where it would be longer, the request is
+    /// refused at once. Without this, as long as the rules allow; with zero it never waits.
+    ///
+    /// A turn that is not waited for is lost to others, as it is when a caller goes away. What the
+    /// agent answers to a process without a seat is not bounded by this.
+    #[inline]
+    pub const fn wait_at_most(mut self, time: Duration) -> Self {
+        self.patience = time;
+        self
+    }
+
+    /// Asks. Like [`Resource::enter`], it sleeps in the calling thread where a rule lets wait.
     ///
     /// # Errors
     /// The request is refused: do not do it.
     #[inline]
     pub fn enter(self) -> Result<Permit, Refused> {
-        self.resource.decide(self.request, self.names)
+        self.resource
+            .decide(self.request, self.names, self.patience)
+    }
+
+    /// Asks like [`Resource::enter_async`].
+    ///
+    /// # Errors
+    /// The request is refused: do not do it.
+    pub async fn enter_async<S, F>(self, sleep: S) -> Result<Permit, Refused>
+    where
+        S: Fn(Duration) -> F,
+        F: Future<Output = ()>,
+    {
+        let Self {
+            resource,
+            request,
+            names,
+            patience,
+        } = self;
+        match resource.begin(request, names, patience) {
+            Begun::Decided(answer) => answer,
+            Begun::Waits(turn) => turn.decided(sleep).await,
+        }
     }
 }
 

@@ -4,13 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::thread::{Timespec, nanosleep};
 use tidegate_abi::decision::Outcome;
 use tidegate_abi::message::{ArgsBuffer, Ask, TOKEN};
 use tidegate_limits::window::COUNT_MAX;
 use tidegate_segment::board::Slot;
 use tidegate_segment::clock::{self, Clock};
-use tidegate_segment::gate::{Gate, Pass, Plain, Request, Step, Ticket, Verdict, Waiting};
+use tidegate_segment::gate::{Gate, Pass, Plain, Request, Ticket};
 use tidegate_segment::lane;
 use tidegate_segment::os::fork::Token;
 
@@ -18,6 +17,7 @@ use crate::asker::Asker;
 use crate::client::Door;
 use crate::entry::{Entry, SessionNumber};
 use crate::error::ConnectError;
+use crate::held::{Held, Progress};
 use crate::life::Life;
 use crate::permit::Permit;
 use crate::refused::Refused;
@@ -102,28 +102,6 @@ impl Seated {
             None => clock::monotonic_ns().wrapping_add(self.offset_ns),
         }
     }
-
-    /// Sleeps as long as the rules ask for, and gives what they say in the end.
-    #[cold]
-    fn wait(&self, waiting: &Waiting<'_>) -> Verdict {
-        let mut waiting = *waiting;
-        loop {
-            while let left_ns @ 1.. = waiting.until_ns().saturating_sub(self.now_ns()) {
-                pause(Duration::from_nanos(left_ns));
-            }
-            match self.gate.resume(self, lane::current(), &waiting) {
-                Step::Done(verdict) => return verdict,
-                Step::Wait(again) => waiting = again,
-            }
-        }
-    }
-}
-
-/// Sleeps; may end early.
-fn pause(time: Duration) {
-    let time = Timespec::try_from(time).unwrap_or_default();
-    // A signal ends it early, which the caller sees on its clock.
-    let _rest = nanosleep(&time);
 }
 
 impl Session {
@@ -180,15 +158,17 @@ impl Session {
         }
     }
 
-    /// Decides; `None` if this session cannot: it is the parent's, has neither pages nor an agent that
-    /// answers, does not know the resource, or its seat was taken away. Pages know origin and context by
-    /// the hashes in the request; the agent is told their names.
+    /// Decides, and sleeps where a rule lets wait, at most `patience`; `None` if this session cannot
+    /// decide: it is the parent's, has neither pages nor an agent that answers, does not know the
+    /// resource, or its seat was taken away. Pages know origin and context by the hashes in the
+    /// request; the agent is told their names.
     #[inline]
     pub(crate) fn enter(
         &'static self,
         entry: &Entry,
         request: Request<'_>,
         names: Names<'_>,
+        patience: Duration,
     ) -> Option<Result<Permit, Refused>> {
         if self.forked() {
             return None;
@@ -202,31 +182,58 @@ impl Session {
         match express {
             Some(Ok(ticket)) => Some(Ok(Permit::ticket(self, ticket))),
             Some(Err(refusal)) => Some(Err(refusal.into())),
-            None => self.enter_at_length(seated, slot, request),
+            None => self.enter_at_length(seated, slot, request, patience),
         }
     }
 
     #[inline(never)]
     fn enter_at_length(
         &'static self,
-        seated: &Seated,
+        seated: &'static Seated,
         slot: Slot,
         request: Request<'_>,
+        patience: Duration,
     ) -> Option<Result<Permit, Refused>> {
+        match self.begin_at_length(seated, slot, request, patience) {
+            Progress::Decided(answer) => answer,
+            Progress::Held(held) => held.sleep_through(),
+        }
+    }
+
+    /// [`Session::enter`] for a caller who waits without its thread.
+    pub(crate) fn begin<'a>(
+        &'static self,
+        entry: &Entry,
+        request: Request<'a>,
+        names: Names<'_>,
+        patience: Duration,
+    ) -> Progress<'a> {
+        if self.forked() {
+            return Progress::Decided(None);
+        }
+        let Way::Seated(seated) = &self.way else {
+            return Progress::Decided(self.ask(entry, request, names));
+        };
+        let Some(slot) = entry.slot(self.number) else {
+            return Progress::Decided(None);
+        };
+        self.begin_at_length(seated, slot, request, patience)
+    }
+
+    fn begin_at_length<'a>(
+        &'static self,
+        seated: &'static Seated,
+        slot: Slot,
+        request: Request<'a>,
+        patience: Duration,
+    ) -> Progress<'a> {
         let mut request = request;
         if self.life.listeners().any() && seated.gate.is_pressed() {
             request.waiting = self.life.listeners().waiting();
         }
         let lane = lane::current();
-        let verdict = match seated.gate.enter_at_length(seated, lane, slot, request) {
-            Step::Done(verdict) => verdict,
-            Step::Wait(waiting) => seated.wait(&waiting),
-        };
-        match verdict {
-            Verdict::Admitted(pass) => Some(Ok(Permit::held(self, pass))),
-            Verdict::Refused(refusal) => Some(Err(refusal.into())),
-            Verdict::Stale => None,
-        }
+        let step = seated.gate.enter_at_length(seated, lane, slot, request);
+        Held::progress(self, seated, &step, patience)
     }
 
     /// Asks the agent to decide; `None` if it does not.
