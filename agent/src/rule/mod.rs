@@ -22,7 +22,7 @@ pub mod system;
 
 use tidegate_abi::decision::{Mode, RefusalKind};
 
-use crate::config::schema::fault::Place;
+use crate::config::schema::fault::{Place, Spot};
 use crate::config::schema::kind::words;
 use crate::config::schema::settings::{Section, Settings};
 
@@ -73,10 +73,12 @@ pub struct Rule {
     pub body: Body,
     /// Where it stands.
     pub place: Place,
-    /// Where its id stands, or the rule where it has none.
-    pub id_place: Place,
-    /// Where its `reference` stands, or the rule where it has none.
-    pub reference_place: Place,
+    /// Its id.
+    pub id_spot: Spot,
+    /// Its count.
+    pub count_spot: Spot,
+    /// Its reference to another resource.
+    pub reference_spot: Spot,
     /// Path of its table in the file, such as `flow[2]`.
     pub path: String,
 }
@@ -161,8 +163,9 @@ pub trait Options: Settings {
             mode: self.mode(),
             body,
             place,
-            id_place: section.place_of("id"),
-            reference_place: section.place_of("reference"),
+            id_spot: section.spot("id"),
+            count_spot: section.spot("count"),
+            reference_spot: section.spot("reference"),
             path,
         })
     }

@@ -10,7 +10,7 @@ use super::degrade::Guarded;
 use super::flow::{Behavior, Grade, Strategy};
 use super::param::ParamGrade;
 use super::{Body, Quirks, Resource, Rule};
-use crate::config::schema::fault::Fault;
+use crate::config::schema::fault::{Fault, Spot};
 
 /// All rules of a tenant.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -184,6 +184,17 @@ fn first<K: Clone + Eq + Hash>(
     None
 }
 
+/// A fault of an option: its value, what is allowed and a hint.
+fn fault_at(
+    rule: &Rule,
+    spot: &Spot,
+    value: String,
+    (allowed, hint): (impl Into<String>, impl Into<String>),
+) -> Fault {
+    let option = format!("{}.{}", rule.path, spot.name);
+    Fault::at(spot.place.clone(), option, value, allowed, hint)
+}
+
 fn repeated_ids(rules: &[Rule]) -> Vec<Fault> {
     let mut seen: HashMap<(RefusalKind, &str), &Rule> = HashMap::new();
     let mut faults = Vec::new();
@@ -191,16 +202,9 @@ fn repeated_ids(rules: &[Rule]) -> Vec<Fault> {
         let key = (rule.body.kind(), rule.id.as_str());
         if let Some(first) = seen.get(&key) {
             let allowed = "an id that no other rule of the kind has";
-            let hint = format!("{} has it", first.id_place);
-            let option = format!("{}.id", rule.path);
+            let hint = format!("{} has it", first.id_spot.place);
             let value = format!("\"{}\"", rule.id);
-            faults.push(Fault::at(
-                rule.id_place.clone(),
-                option,
-                value,
-                allowed,
-                hint,
-            ));
+            faults.push(fault_at(rule, &rule.id_spot, value, (allowed, hint)));
         } else {
             seen.insert(key, rule);
         }
@@ -250,8 +254,7 @@ fn unpaceable(rule: &Rule) -> Option<Fault> {
     let count = flow.count.get();
     (paces && count > 0.0 && count < 0.5).then(|| {
         let allowed = "0, or at least 0.5 with these quirks";
-        let option = format!("{}.count", rule.path);
-        Fault::at(rule.place.clone(), option, count.to_string(), allowed, "")
+        fault_at(rule, &rule.count_spot, count.to_string(), (allowed, ""))
     })
 }
 
@@ -275,10 +278,10 @@ fn mutual_references(rules: &[Rule]) -> Vec<Fault> {
         let (from, to) = edge(rule)?;
         let other = edges.get(&(to.clone(), from.clone()))?;
         let allowed = "a resource without a rule that relates to this one";
-        let hint = format!("{} refers back to \"{from}\"", other.reference_place);
-        let option = format!("{}.reference", rule.path);
-        let place = rule.reference_place.clone();
-        Some(Fault::at(place, option, format!("\"{to}\""), allowed, hint))
+        let spot = &rule.reference_spot;
+        let back = &other.reference_spot.place;
+        let hint = format!("{back} refers back to \"{from}\"");
+        Some(fault_at(rule, spot, format!("\"{to}\""), (allowed, hint)))
     });
     both.collect()
 }

@@ -76,6 +76,30 @@ fn no_case_is_taken_in_silence() {
     }
 }
 
+#[test]
+fn what_sentinel_cannot_pace_is_a_fault_with_its_quirks_alone() {
+    let text = "[[flow]]\nresource = \"a\"\nbehavior = \"pace\"\ncount = 0.4\n";
+    let built = |quirks| RuleSet::build(crate::given::rules("a.toml", text), quirks);
+    assert!(built(Quirks::None).is_ok());
+    let faults = built(Quirks::Sentinel189).unwrap_err();
+    assert_eq!(
+        faults.iter().map(Fault::to_string).collect::<Vec<_>>(),
+        ["a.toml:4:9 flow[0].count 0.4 (allowed: 0, or at least 0.5 with these quirks)"]
+    );
+}
+
+#[test]
+fn a_pattern_that_backtracking_engines_choke_on_takes_no_time() {
+    let text = "[[flow]]\nresource = '(a+)+(a|aa)*b'\nregex = true\ncount = 1\n";
+    let [body] = &crate::given::bodies("a.toml", text)[..] else {
+        panic!("one rule");
+    };
+    // Such an engine would try 2^250 ways to read it.
+    let name = "a".repeat(255);
+    assert!(!body.flow().unwrap().resource.matches(&name));
+    assert!(body.flow().unwrap().resource.matches("aab"));
+}
+
 /// The only line of a check of this path, without the directory.
 fn file_fault(path: &Path) -> String {
     let report = check(Some(path));

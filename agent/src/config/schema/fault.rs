@@ -25,6 +25,15 @@ pub struct Place {
     pub column: usize,
 }
 
+/// An option of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spot {
+    /// Its name in the file.
+    pub name: &'static str,
+    /// Where it stands, or the table where it is absent.
+    pub place: Place,
+}
+
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.file, self.line, self.column)

@@ -1,6 +1,6 @@
 //! A table of options as a typed struct.
 
-use super::fault::{Fault, Place, Sink};
+use super::fault::{Fault, Place, Sink, Spot};
 use super::kind::{Kind, Shown};
 use super::source::shown;
 use super::{Member, Node, Value};
@@ -165,9 +165,17 @@ impl<'n, 's> Section<'n, 's> {
     }
 
     /// Where an option stands, or the table where it is absent.
-    pub fn place_of(&self, key: &str) -> Place {
+    fn place_of(&self, key: &str) -> Place {
         let node = self.find(key).unwrap_or(self.node);
         self.sink.source().place(node.span.start)
+    }
+
+    /// An option under the name that this file has for it, and where it stands.
+    pub fn spot(&self, key: &'static str) -> Spot {
+        Spot {
+            name: self.name_of(key),
+            place: self.place_of(key),
+        }
     }
 
     /// Path of the table.

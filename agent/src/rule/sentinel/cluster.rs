@@ -1,6 +1,6 @@
 //! The cluster part of a rule in Sentinel's form.
 
-use super::code::{Code, millis, up_to};
+use super::code::{ANY, Code, UpTo, millis};
 use crate::config::schema::kind::{Flag, Maybe, Whole};
 use crate::config::schema::settings::{Section, settings};
 use crate::rule::cluster::{Cluster, Threshold, check_window};
@@ -14,25 +14,25 @@ settings! {
     /// The fields of `clusterConfig`.
     pub(super) struct ClusterFields {
         /// Number of the rule on the server.
-        flow_id as "flowId": i64 = 0, up_to(i64::MAX);
+        flow_id as "flowId": i64 = 0, ANY;
         /// What the count is for.
         threshold_type as "thresholdType": Threshold = Threshold::AverageLocal, THRESHOLDS;
         /// Whether the rule acts alone while no server answers.
         fallback as "fallbackToLocalWhenFail": Option<bool> = None, Maybe(Flag, "true");
         /// Not used by the server.
-        strategy: i64 = 0, up_to(i64::MAX);
+        strategy: i64 = 0, ANY;
         /// Buckets of the server's window.
         sample_count as "sampleCount": u32 = 10, Whole { min: 1, max: 1_000 };
         /// Length of the server's window.
         window_interval_ms as "windowIntervalMs": i64 = 1_000, Whole { min: 1, max: 3_600_000 };
         /// How long the server waits for a resource.
-        resource_timeout as "resourceTimeout": i64 = 2_000, up_to(3_600_000);
+        resource_timeout as "resourceTimeout": i64 = 2_000, UpTo(3_600_000);
         /// Not used by the client.
-        resource_timeout_strategy as "resourceTimeoutStrategy": i64 = 0, up_to(i64::MAX);
+        resource_timeout_strategy as "resourceTimeoutStrategy": i64 = 0, ANY;
         /// Not used by the client.
-        acquire_refuse_strategy as "acquireRefuseStrategy": i64 = 0, up_to(i64::MAX);
+        acquire_refuse_strategy as "acquireRefuseStrategy": i64 = 0, ANY;
         /// How long the server keeps the tokens of a client that is gone.
-        client_offline_time as "clientOfflineTime": i64 = 2_000, up_to(3_600_000);
+        client_offline_time as "clientOfflineTime": i64 = 2_000, UpTo(3_600_000);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::config::schema::Value;
-use crate::config::schema::kind::{Scalar, Whole, Word};
+use crate::config::schema::kind::{Number, Scalar, Whole, Word};
 
 /// A number for a word.
 #[derive(Debug, Clone, Copy)]
@@ -55,9 +55,58 @@ impl Scalar for Id {
     }
 }
 
-/// A number of 64 bits up to a maximum; what a negative one means depends on the field.
-pub(super) const fn up_to(max: i64) -> Whole<i64> {
-    Whole { min: i64::MIN, max }
+/// A whole number up to this; what a negative one means depends on the field.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct UpTo(pub(super) i64);
+
+/// Any number of 64 bits.
+pub(super) const ANY: UpTo = UpTo(i64::MAX);
+
+impl UpTo {
+    const fn range(self) -> Whole<i64> {
+        let Self(max) = self;
+        Whole { min: i64::MIN, max }
+    }
+}
+
+impl Scalar for UpTo {
+    type Output = i64;
+    fn allowed(&self) -> String {
+        format!("a whole number of at most {}", self.0)
+    }
+    fn parse(&self, value: &Value) -> Result<i64, String> {
+        self.range().parse(value)
+    }
+    fn written(&self, value: &i64) -> String {
+        self.range().written(value)
+    }
+}
+
+/// A mark of a system rule: a negative one is not set.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Mark;
+
+impl Mark {
+    const RANGE: Number = Number {
+        min: f64::MIN,
+        max: 4_294_967_295.0,
+    };
+}
+
+impl Scalar for Mark {
+    type Output = f64;
+    fn allowed(&self) -> String {
+        format!(
+            "a number of at most {}; a negative one is not set",
+            Self::RANGE.max
+        )
+    }
+    fn parse(&self, value: &Value) -> Result<f64, String> {
+        Self::RANGE.parse(value)
+    }
+    fn written(&self, value: &f64) -> String {
+        Self::RANGE.written(value)
+    }
 }
 
 /// Seconds of a field; a negative one is none.

@@ -4,7 +4,7 @@ use tidegate_abi::decision::Mode;
 
 use super::Foreign;
 use super::cluster::ClusterFields;
-use super::code::{Code, Id, id, millis, seconds, up_to};
+use super::code::{Code, Id, UpTo, id, millis, seconds};
 use crate::config::schema::kind::{AnyText, Flag, Maybe, MaybeGroup, Name, OneOf, Required};
 use crate::config::schema::settings::{Section, settings};
 use crate::rule::Amount;
@@ -59,9 +59,9 @@ settings! {
         /// What happens near and over the limit.
         control_behavior as "controlBehavior": BehaviorWord = BehaviorWord::Reject, BEHAVIORS;
         /// Seconds of the rise.
-        warm_up_period_sec as "warmUpPeriodSec": i64 = 10, up_to(86_400);
+        warm_up_period_sec as "warmUpPeriodSec": i64 = 10, UpTo(86_400);
         /// Longest wait.
-        max_queueing_time_ms as "maxQueueingTimeMs": i64 = 500, up_to(3_600_000);
+        max_queueing_time_ms as "maxQueueingTimeMs": i64 = 500, UpTo(3_600_000);
         /// Whether the cluster part counts.
         cluster_mode as "clusterMode": bool = false, Flag;
         /// The cluster part.

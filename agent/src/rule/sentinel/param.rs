@@ -4,7 +4,7 @@ use tidegate_abi::decision::Mode;
 
 use super::Foreign;
 use super::cluster::ClusterFields;
-use super::code::{Code, Id, id, millis, seconds, up_to};
+use super::code::{Code, Id, UpTo, id, millis, seconds};
 use super::flow::GRADES;
 use crate::config::schema::fault::Sink;
 use crate::config::schema::kind::{
@@ -48,7 +48,7 @@ settings! {
         /// Reject or pace.
         control_behavior as "controlBehavior": ParamBehavior = ParamBehavior::Reject, BEHAVIORS;
         /// Longest wait.
-        max_queueing_time_ms as "maxQueueingTimeMs": i64 = 0, up_to(3_600_000);
+        max_queueing_time_ms as "maxQueueingTimeMs": i64 = 0, UpTo(3_600_000);
         /// Values with a threshold of their own.
         items as "paramFlowItemList": Vec<ItemOptions> = Vec::new(), Items;
         /// Whether the cluster part counts.

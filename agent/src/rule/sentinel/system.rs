@@ -3,17 +3,11 @@
 use tidegate_abi::decision::Mode;
 
 use super::Foreign;
-use super::code::{Id, id, millis, up_to};
-use crate::config::schema::kind::{Maybe, Number, OneOf};
+use super::code::{ANY, Id, Mark, UpTo, id, millis};
+use crate::config::schema::kind::{Maybe, OneOf};
 use crate::config::schema::settings::{Section, settings};
 use crate::rule::Amount;
 use crate::rule::system::SystemOptions;
-
-/// A mark of Sentinel: a negative one is not set.
-const MARK: Number = Number {
-    min: f64::MIN,
-    max: 4_294_967_295.0,
-};
 
 settings! {
     /// The fields of a system rule; negative is not set.
@@ -27,15 +21,15 @@ settings! {
         /// Not used.
         limit_app as "limitApp": Option<String> = None, Maybe(Id, "");
         /// One-minute load average.
-        highest_system_load as "highestSystemLoad": f64 = -1.0, MARK;
+        highest_system_load as "highestSystemLoad": f64 = -1.0, Mark;
         /// Share of the CPUs in use.
-        highest_cpu_usage as "highestCpuUsage": f64 = -1.0, MARK;
+        highest_cpu_usage as "highestCpuUsage": f64 = -1.0, Mark;
         /// Passes a second.
-        qps: f64 = -1.0, MARK;
+        qps: f64 = -1.0, Mark;
         /// Average response time, ms.
-        avg_rt as "avgRt": i64 = -1, up_to(3_600_000);
+        avg_rt as "avgRt": i64 = -1, UpTo(3_600_000);
         /// Requests in flight.
-        max_thread as "maxThread": i64 = -1, up_to(i64::MAX);
+        max_thread as "maxThread": i64 = -1, ANY;
     }
 }
 
