@@ -4,6 +4,7 @@ mod text;
 
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::output::{Failure, say};
@@ -41,10 +42,19 @@ pub(super) fn told(runtime_dir: Option<&Path>, path: &str) -> Result<String, Fai
     let answer = caller.get(path).map_err(Failure::of)?;
     let body = String::from_utf8_lossy(&answer.body);
     if answer.status != 200 {
-        let text = format!("the agent answered {}: {body}", answer.status);
+        let text = serde_json::from_str(&body).map_or_else(
+            |_other| format!("the agent answered {}: {body}", answer.status),
+            |Wrong { error }| error,
+        );
         return Err(Failure::Failed(text));
     }
     Ok(body.into_owned())
+}
+
+/// What the agent answers to a question that is wrong.
+#[derive(Deserialize)]
+struct Wrong {
+    error: String,
 }
 
 /// Reads such an answer.

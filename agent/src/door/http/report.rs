@@ -83,12 +83,16 @@ pub(super) async fn explain(
     query: Result<Query<Wanted>, QueryRejection>,
 ) -> Result<Json<Explained>, Wrong> {
     let Query(wanted) = query.map_err(|rejection| Wrong::input(rejection.body_text()))?;
-    input::check("resource", &wanted.resource)?;
-    Ok(Json(Explained::of(
-        &context,
-        caller.named(),
-        &wanted.resource,
-    )))
+    let name = &wanted.resource;
+    input::check("resource", name)?;
+    let explained = Explained::of(&context, caller.named(), name);
+    explained.map(Json).ok_or_else(|| {
+        let text = format!(
+            "resource \"{name}\" is not known: nothing was asked of it and no rule is for it; \
+             `tidegate status` lists those there are"
+        );
+        Wrong::new(StatusCode::NOT_FOUND, text)
+    })
 }
 
 pub(super) async fn put_rules(Path(kind): Path<String>) -> Wrong {

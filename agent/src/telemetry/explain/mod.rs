@@ -79,8 +79,9 @@ struct Place<'c> {
 }
 
 impl Explained {
-    /// Explains a resource of a tenant, without making a new one of it.
-    pub fn of(context: &Context, named: &Named, resource: &str) -> Self {
+    /// Explains a resource of a tenant, without making a new one of it; `None` if nothing has been asked of
+    /// it and no rule is for it.
+    pub fn of(context: &Context, named: &Named, resource: &str) -> Option<Self> {
         let tenant = &*named.tenant;
         let found = tenant.directory().known(resource);
         let (counted_as, place) = match found {
@@ -97,12 +98,15 @@ impl Explained {
         let limits = tenant.directory().limits();
         let acting = place.as_ref().map_or(resource, |place| place.resource);
         let placed = limits.of_resource(acting);
+        if found.is_none() && placed.is_empty() {
+            return None;
+        }
         let system = limits.system_rules();
         let rules = system.chain(placed).map(|placed| match &place {
             Some(place) => place.rule(&placed),
             None => RuleNow::idle(placed.rule),
         });
-        Self {
+        Some(Self {
             resource: resource.to_owned(),
             rules: rules.collect(),
             counts: place
@@ -110,7 +114,7 @@ impl Explained {
                 .map(|place| Resource::of(named, &Arc::from(place.resource), place.slot)),
             counted_as,
             scopes: scopes(&context.control.snapshot()),
-        }
+        })
     }
 }
 

@@ -64,7 +64,8 @@ async fn ask(context: &Context, resource: &str) -> bool {
 
 /// The rules of a resource by their ids.
 fn rules(context: &Context, resource: &str) -> serde_json::Map<String, Value> {
-    let explained = serde_json::to_value(Explained::of(context, own(context), resource)).unwrap();
+    let explained = Explained::of(context, own(context), resource).unwrap();
+    let explained = serde_json::to_value(explained).unwrap();
     let rules = explained["rules"].as_array().unwrap().iter();
     rules
         .map(|rule| (rule["id"].as_str().unwrap().to_owned(), rule.clone()))
@@ -131,9 +132,11 @@ async fn a_resource_that_nobody_asked_for_has_its_rules_and_is_not_made() {
             0,
         )
         .unwrap();
-    let explained = serde_json::to_value(Explained::of(&context, own(&context), "xyz")).unwrap();
+    let explained = Explained::of(&context, own(&context), "xyz").unwrap();
+    let explained = serde_json::to_value(explained).unwrap();
     assert_eq!(explained["counted_as"], Value::Null);
     assert_eq!(explained["rules"][0]["id"], "all");
     assert_eq!(explained["rules"][0]["now"], Value::Null);
     assert_eq!(directory.list().len(), before);
+    assert!(Explained::of(&context, own(&context), "y").is_none());
 }
