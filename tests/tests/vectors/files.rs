@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use serde_json::json;
 use tidegate_agent::rule::Quirks;
 
 use crate::replay::{Difference, replay};
@@ -88,6 +89,18 @@ fn the_default_differs_where_a_defect_is_put_right() {
     }
     let fixed: Vec<_> = FIXED.iter().map(|(file, _fix)| *file).collect();
     assert_eq!(differing, fixed, "each with its fix: {FIXED:?}");
+}
+
+#[test]
+fn calls_of_a_value_are_counted_after_a_wait_and_held_to_their_limit_by_default() {
+    // With the quirks the fourth caller is let in beside the third, as the file expects.
+    let path = Path::new(RECKONED).join("param-thread-after-wait.json");
+    let Outcome::Differs(difference) = outcome(&path, Quirks::None) else {
+        panic!("the default holds the value to one call");
+    };
+    let refused =
+        json!({"id": 4, "pass": false, "blocked_by": "param", "rule": 0, "wait_ms": 1996.0});
+    assert_eq!((difference.event, &difference.given), (4, &refused));
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {

@@ -27,7 +27,7 @@ pub(crate) struct Difference {
     pub(crate) event: usize,
     what: String,
     expected: Value,
-    given: Value,
+    pub(crate) given: Value,
 }
 
 impl fmt::Display for Difference {
