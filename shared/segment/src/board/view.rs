@@ -95,22 +95,6 @@ impl View {
         self.is_whole().then_some(record)
     }
 
-    /// What a refusal by a slot's record says of the rules; `None` as for the whole.
-    pub fn names(&self, slot: u32) -> Option<Names> {
-        let record = self.records.get(usize::try_from(slot).ok()?)?;
-        let (qps_rule, other_rule) = super::split(peek(record, record::RULES));
-        let head = Head::load(record);
-        let names = Names {
-            needs: head.needs,
-            qps_limit: head.qps_limit,
-            qps_rule,
-            other_rule,
-            qps_state: super::split(peek(record, short::QPS_STATE)).0,
-            breaker_state: head.breaker_state,
-        };
-        self.is_whole().then_some(names)
-    }
-
     /// A rule of the table.
     #[inline(always)]
     pub fn rule(&self, index: u32) -> Option<Rule> {
@@ -196,6 +180,12 @@ impl Board {
         self.read_record(slot, Head::load)
     }
 
+    /// What a refusal by a slot's record says of the rules; `None` as for the head.
+    #[inline(always)]
+    pub fn names(&self, slot: u32) -> Option<Names> {
+        self.read_record(slot, Names::load)
+    }
+
     /// What the end of a request takes of the breaker in a short record; `None` also if the record is
     /// not short (any more).
     #[inline(always)]
@@ -203,6 +193,22 @@ impl Board {
         let (needs, breaker) =
             self.read_record(slot, |line| (Head::needs(line), ShortBreaker::load(line)))?;
         needs.any(Needs::SHORT).then_some(breaker)
+    }
+}
+
+impl Names {
+    #[inline(always)]
+    fn load(line: &[Word; record::WORDS]) -> Self {
+        let (qps_rule, other_rule) = super::split(peek(line, record::RULES));
+        let head = Head::load(line);
+        Self {
+            needs: head.needs,
+            qps_limit: head.qps_limit,
+            qps_rule,
+            other_rule,
+            qps_state: super::split(peek(line, short::QPS_STATE)).0,
+            breaker_state: head.breaker_state,
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use tidegate_limits::breaker::{Completion, closed, open_for_ns};
 
 use super::request::{Kept, Passed};
 use super::{Gate, Pass, Refusal, Request};
-use crate::board::{Names, ShortBreaker, Slot};
+use crate::board::{ShortBreaker, Slot};
 use crate::clock::Clock;
 use crate::lane::Lane;
 use crate::ledger::{Admission, Cell, Places, Row, Totals};
@@ -255,10 +255,8 @@ impl Gate {
             0
         };
         if head.needs.any(Needs::QPS) {
-            let node = self.ledger.node(slot.index)?;
-            if !node.admit_at_once(now_ns, ONE, head.qps_limit)
-                && let Err(refusal) = self.admit_closely(clock, lane, plain, now_ns)
-            {
+            let at = (now_ns, head.qps_limit);
+            if let Err(refusal) = self.ask_window(clock, (lane, &desk), plain, at) {
                 return refusal.map(Err);
             }
         }
@@ -266,8 +264,32 @@ impl Gate {
         Some(Ok(Ticket::of(plain, now_ns, breaker)))
     }
 
-    /// The window is full, at its edge, or another caller's. Looks everything up again, so that a pass
-    /// need not keep it at hand.
+    /// Counts a pass in the window, or a refusal where that is full.
+    ///
+    /// # Errors
+    /// The refusal, or `None` where that takes the long way; nothing was counted then.
+    #[inline(always)]
+    fn ask_window<C: Clock>(
+        &self,
+        clock: &C,
+        (lane, desk): (Lane, &Desk),
+        plain: Plain,
+        (now_ns, limit): (u64, u32),
+    ) -> Result<(), Option<Refusal>> {
+        let slot = plain.slot;
+        let node = self.ledger.node(slot.index).ok_or(None)?;
+        match node.admit_at_once(now_ns, ONE, limit) {
+            Some(Admission::Admitted(_epoch)) => Ok(()),
+            Some(Admission::Full {
+                passed,
+                retry_after_ns,
+            }) => Err(self.refuse_full(desk, slot, (passed, limit, retry_after_ns), now_ns)),
+            None => self.admit_closely(clock, lane, plain, now_ns),
+        }
+    }
+
+    /// The window is at its edge, another caller's, or lent from. Looks everything up again, so that a
+    /// pass need not keep it at hand.
     ///
     /// # Errors
     /// The refusal, or `None` where that takes the long way.
@@ -279,42 +301,50 @@ impl Gate {
         plain: Plain,
         now_ns: u64,
     ) -> Result<(), Option<Refusal>> {
-        let names = self.board.view().names(plain.slot.index).ok_or(None)?;
-        let node = self.ledger.node(plain.slot.index).ok_or(None)?;
-        let limit = node.room(now_ns, names.qps_limit);
-        match node.admit(clock, now_ns, ONE, limit) {
+        let slot = plain.slot;
+        let limit = self.board.names(slot.index).ok_or(None)?.qps_limit;
+        let node = self.ledger.node(slot.index).ok_or(None)?;
+        match node.admit(clock, now_ns, ONE, node.room(now_ns, limit)) {
             Admission::Admitted(_epoch) => Ok(()),
             Admission::Full {
                 passed,
                 retry_after_ns,
-            } => Err(self.refuse_full(lane, plain, &names, (now_ns, passed, retry_after_ns))),
+            } => {
+                let row = self.rows.row(lane).ok_or(None)?;
+                let desk = Desk::of(&row, slot, plain.direction).ok_or(None)?;
+                Err(self.refuse_full(&desk, slot, (passed, limit, retry_after_ns), now_ns))
+            }
         }
     }
 
+    /// The window holds `passed`, which leaves no room below `limit` for `room_ns`. `None` = nothing was
+    /// counted: another limit came into force meanwhile.
     #[inline(always)]
     fn refuse_full(
         &self,
-        lane: Lane,
-        plain: Plain,
-        names: &Names,
-        (now_ns, passed, room_ns): (u64, u32, u64),
+        desk: &Desk,
+        slot: Slot,
+        (passed, limit, room_ns): (u32, u32, u64),
+        now_ns: u64,
     ) -> Option<Refusal> {
-        let desk = Desk::of(&self.rows.row(lane)?, plain.slot, plain.direction)?;
+        let names = self.board.names(slot.index)?;
+        if names.qps_limit != limit || !names.needs.any(Needs::QPS) {
+            return None;
+        }
         if names.needs.any(Needs::SHORT)
             && let Some(state) = self.ledger.state(names.qps_state)
         {
-            state.count_refused(false, (passed, names.qps_limit), now_ns);
+            state.count_refused(false, (passed, limit), now_ns);
         }
         desk.refuse(RefusalKind::Flow);
-        let (rule, limit) = (names.qps_rule, names.qps_limit);
-        Some(Refusal::flow(Reason::Qps, rule, passed, limit, room_ns).spread(now_ns))
+        Some(Refusal::flow(Reason::Qps, names.qps_rule, passed, limit, room_ns).spread(now_ns))
     }
 
     /// The breaker is not closed. It refuses at once while it is open, but flow rules come before it.
     #[inline(never)]
     fn refuse_open(&self, lane: Lane, plain: Plain, now_ns: u64) -> Option<Refusal> {
         let slot = plain.slot;
-        let names = self.board.view().names(slot.index)?;
+        let names = self.board.names(slot.index)?;
         let state = self.ledger.state(names.breaker_state)?;
         let left_ns = open_for_ns(state.word().load(Ordering::Relaxed), now_ns)?;
         if names.needs.any(Needs::QPS) {

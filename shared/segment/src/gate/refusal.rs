@@ -54,8 +54,14 @@ impl Refusal {
     }
 
     /// A flow rule refused. `room_ns` is the time until there is room.
-    #[cold]
-    pub(super) fn flow(reason: Reason, rule: u32, value: u32, limit: u32, room_ns: u64) -> Self {
+    #[inline(always)]
+    pub(super) const fn flow(
+        reason: Reason,
+        rule: u32,
+        value: u32,
+        limit: u32,
+        room_ns: u64,
+    ) -> Self {
         Self {
             kind: RefusalKind::Flow,
             reason,

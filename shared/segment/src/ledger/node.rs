@@ -60,19 +60,27 @@ impl Node {
         Self { line }
     }
 
-    /// Counts `count` passes where that takes no thought: nothing is borrowed, the bucket is the one of
-    /// `now_ns`, and they fit. If not, nothing was counted: ask [`Node::admit`].
+    /// Counts `count` passes, or finds the window full, where that takes no thought: nothing is borrowed,
+    /// the bucket is the one of `now_ns` if they fit, and nobody else is at the word. `None` = nothing was
+    /// counted: ask [`Node::admit`].
     #[inline(always)]
-    pub fn admit_at_once(&self, now_ns: u64, count: u32, limit: u32) -> bool {
+    pub fn admit_at_once(&self, now_ns: u64, count: u32, limit: u32) -> Option<Admission> {
         let word = &self.line[field::PASS_WINDOW];
         // Relaxed: the exchange checks what was read, and the word carries all there is.
-        let seen = word.load(Ordering::Relaxed);
-        let next = Window::add_at_once(seen, BUCKET.epoch(now_ns), count, limit);
-        let Some(next) = next.filter(|_next| !self.is_borrowed()) else {
-            return false;
+        let (seen, epoch) = (word.load(Ordering::Relaxed), BUCKET.epoch(now_ns));
+        if self.is_borrowed() {
+            return None;
+        }
+        let Some(next) = Window::add_at_once(seen, epoch, count, limit) else {
+            // Stores nothing, so a late reader does no harm: what looks stale to it refuses only what
+            // does not fit into an empty window either.
+            let window = Window::at(seen, epoch);
+            let fits = window.try_add(count, limit).is_some();
+            return (!fits).then(|| full(window, now_ns, count, limit));
         };
         let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
-        word.exchange(seen, next, success, failure).is_ok()
+        word.exchange(seen, next, success, failure).ok()?;
+        Some(Admission::Admitted(epoch))
     }
 
     #[inline(always)]
@@ -287,7 +295,7 @@ fn window_at<C: Clock>(word: u64, clock: &C, now_ns: &mut u64) -> Window {
     Window::at(word, BUCKET.epoch(*now_ns))
 }
 
-#[cold]
+#[inline]
 fn full(window: Window, now_ns: u64, count: u32, limit: u32) -> Admission {
     let retry_after_ns = window
         .fits_after_ns(count, limit, now_ns, BUCKET)

@@ -6,6 +6,7 @@
 //! words, or acts on what it read a while ago, does.
 
 mod breaker;
+mod express;
 mod inflight;
 mod pace;
 mod parts;
