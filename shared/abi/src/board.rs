@@ -254,6 +254,10 @@ impl Needs {
         QUIRKS = 1 << 8;
         /// The rules in the table are short enough for the record, see [`super::short`].
         SHORT = 1 << 9;
+        /// A rule in the table counts requests of an origin apart, on a node of their own.
+        ORIGINS = 1 << 10;
+        /// The same for requests in a context.
+        CONTEXTS = 1 << 11;
     }
 
     /// Whether any of these bits is set.

@@ -13,6 +13,7 @@ use crate::entry::{Entry, SessionNumber};
 use crate::error::{ConnectError, ListenerError, NameError};
 use crate::keeper::Keeper;
 use crate::life::{Life, Phase};
+use crate::question::About;
 use crate::resource::Resource;
 use crate::session::{Session, Way};
 
@@ -150,6 +151,15 @@ impl Client {
         }
     }
 
+    /// The id of the rule with a number, see [`Refused::rule`](crate::Refused::rule), in the set in force
+    /// now; empty if it has no such rule. Asks the agent and waits at most 50 ms for it, so ask soon after
+    /// the refusal and not for every one. `None` if there was no answer.
+    pub fn rule_id(&self, number: u32) -> Option<String> {
+        self.inner.settle();
+        let question = self.inner.session().life().ask(About::Rule(number))?;
+        question.text().map(str::to_owned)
+    }
+
     /// How the client is doing.
     pub fn status(&self) -> Status {
         self.inner.settle();
@@ -270,7 +280,11 @@ impl Inner {
         self.register(entry);
         // Nothing new was begun here and the session is still the same: its seat or slot is gone.
         if std::ptr::eq(before, session) && session.is_seated() {
-            session.life().refresh(entry);
+            let life = session.life();
+            life.refresh(entry);
+            life.wait_while(RESOLVE_WITHIN, |state| {
+                entry.is_stale() && !matches!(state.phase, Phase::Apart(_))
+            });
         }
     }
 }

@@ -1,5 +1,7 @@
 //! A resource as this process knows it: its name, and its slot in the session now and the next one.
 
+use std::sync::OnceLock;
+
 use tidegate_segment::board::Slot;
 use tidegate_segment::sync::{Ordering, Word};
 
@@ -19,6 +21,8 @@ impl SessionNumber {
     }
 }
 
+use crate::parts::Parts;
+
 /// A resource name and where it is on the pages.
 ///
 /// There are two slot words, so that the slots of the next session can be written while the present
@@ -31,6 +35,8 @@ pub(crate) struct Entry {
     life: Word,
     /// 1 from the first decision that found its slot stale until it is resolved anew.
     stale: Word,
+    /// Nodes for its origins and contexts, once a rule has wanted one.
+    parts: OnceLock<Parts>,
 }
 
 impl Entry {
@@ -40,7 +46,14 @@ impl Entry {
             slots: [Word::new(0), Word::new(0)],
             life: Word::new(0),
             stale: Word::new(0),
+            parts: OnceLock::new(),
         }
+    }
+
+    /// The nodes for its origins and contexts.
+    #[inline]
+    pub(crate) fn parts(&self) -> &Parts {
+        self.parts.get_or_init(Parts::default)
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -57,11 +70,7 @@ impl Entry {
     #[inline]
     pub(crate) fn slot(&self, number: SessionNumber) -> Option<Slot> {
         // Relaxed: one word says all.
-        let word = self.word(number).load(Ordering::Relaxed);
-        is_of(word, number).then_some(Slot {
-            index: (word & 0xffff_ffff) as u32,
-            generation: (word >> 32 & 0xffff) as u16,
-        })
+        unpack(number, self.word(number).load(Ordering::Relaxed))
     }
 
     /// The agent's answer: its slot in a session.
@@ -88,6 +97,11 @@ impl Entry {
         self.stale.change(Ordering::Relaxed, |_seen| 1) == 0
     }
 
+    /// Whether a stale slot was found and not resolved anew yet.
+    pub(crate) fn is_stale(&self) -> bool {
+        self.stale.load(Ordering::Relaxed) != 0
+    }
+
     /// Whether the entry is registered in a life.
     pub(crate) fn lives_in(&self, life: u64) -> bool {
         self.life.load(Ordering::Relaxed) == life
@@ -99,8 +113,18 @@ impl Entry {
     }
 }
 
-fn pack(number: SessionNumber, slot: Slot) -> u64 {
+/// A slot as one word, for a session.
+pub(crate) fn pack(number: SessionNumber, slot: Slot) -> u64 {
     u64::from(slot.index) | u64::from(slot.generation) << 32 | u64::from(number.0) << 48
+}
+
+/// The slot of a word that was written for a session.
+#[inline]
+pub(crate) fn unpack(number: SessionNumber, word: u64) -> Option<Slot> {
+    is_of(word, number).then_some(Slot {
+        index: (word & 0xffff_ffff) as u32,
+        generation: (word >> 32 & 0xffff) as u16,
+    })
 }
 
 /// Whether a slot word was written for a session.

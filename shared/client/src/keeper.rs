@@ -18,6 +18,7 @@ use crate::connection::{Connection, Pages, readable, wait};
 use crate::entry::{Entry, SessionNumber};
 use crate::error::ConnectError;
 use crate::life::{Life, Phase};
+use crate::question::Question;
 use crate::session::{Session, Way};
 
 /// The first pause after a failure, and after the end of a session.
@@ -56,6 +57,8 @@ enum Asked {
     Slot(Arc<Entry>),
     /// To watch a listening socket.
     Watch,
+    /// Something else.
+    Other(Arc<Question>),
 }
 
 /// Why a service is over.
@@ -225,6 +228,10 @@ impl Keeper {
             if let Some(before) = std::mem::replace(&mut self.pages, service.pages.take()) {
                 before.retire();
             }
+        } else if let Some(question) = state.questions.front().map(Arc::clone) {
+            drop(state);
+            service.connection.send(&question.frame())?;
+            service.asked = Some(Asked::Other(question));
         }
         Ok(())
     }
@@ -238,6 +245,15 @@ impl Keeper {
                 Ok(())
             }
             Some(Asked::Watch) => service.connection.receive(watched),
+            Some(Asked::Other(question)) => {
+                let (number, way) = (service.number, &service.way);
+                service.connection.receive(|message| {
+                    self.life.change(|state| {
+                        state.questions.pop_front();
+                        question.take_answer(message, way, number)
+                    })
+                })
+            }
             None => {
                 service.connection.receive(|_message| Ok(()))?;
                 Err(ConnectError::Unexpected("an answer to no question"))

@@ -17,6 +17,7 @@ use tidegate_segment::sync::{Ordering, Word};
 use crate::entry::Entry;
 use crate::error::ConnectError;
 use crate::listeners::Listeners;
+use crate::question::Line;
 
 /// How the keeper is doing.
 #[derive(Debug)]
@@ -53,6 +54,8 @@ pub(crate) struct State {
     pub(crate) pending: VecDeque<Arc<Entry>>,
     /// Listening sockets that the agent of this session has not heard of.
     pub(crate) unwatched: VecDeque<Listener>,
+    /// Other questions; the first may have been sent.
+    pub(crate) questions: Line,
     closing: bool,
 }
 
@@ -81,6 +84,7 @@ impl Life {
             entries: Vec::new(),
             pending: VecDeque::new(),
             unwatched: listeners.iter().copied().collect(),
+            questions: Line::new(),
             closing: false,
         };
         Ok(Box::leak(Box::new(Self {
@@ -230,5 +234,7 @@ impl State {
     pub(crate) fn all_pending(&mut self, listeners: &Listeners) {
         self.unwatched = listeners.list().iter().copied().collect();
         self.pending = self.entries.iter().map(Arc::clone).collect();
+        // Whoever still needs an answer asks again.
+        self.questions.clear();
     }
 }

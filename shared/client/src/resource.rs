@@ -112,6 +112,9 @@ impl Resource {
         self.inner.catch_up(&self.entry);
         let session = self.inner.session();
         let verdict = session.enter(&self.entry, request, names, patience);
+        // A slot that is stale still: the one that names without a slot share is asked.
+        let overflow = || session.enter_overflow(&self.entry, request, patience);
+        let verdict = verdict.or_else(overflow);
         verdict.unwrap_or_else(|| Ok(self.admit_open()))
     }
 
@@ -130,6 +133,10 @@ impl Resource {
         if let Progress::Decided(None) = progress {
             self.inner.catch_up(&self.entry);
             progress = begin();
+        }
+        if let Progress::Decided(None) = progress {
+            let session = self.inner.session();
+            progress = session.begin_overflow(&self.entry, request, patience);
         }
         match progress {
             Progress::Decided(Some(answer)) => Begun::Decided(answer),

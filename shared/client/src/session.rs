@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_abi::decision::Outcome;
-use tidegate_abi::message::{ArgsBuffer, Ask, TOKEN};
+use tidegate_abi::message::{ArgsBuffer, Ask, Part, TOKEN};
 use tidegate_limits::window::COUNT_MAX;
 use tidegate_segment::board::Slot;
 use tidegate_segment::clock::{self, Clock};
-use tidegate_segment::gate::{Gate, Pass, Plain, Request, Ticket};
+use tidegate_segment::gate::{Gate, Parts, Pass, Plain, Request, Ticket};
 use tidegate_segment::lane;
 use tidegate_segment::os::fork::Token;
 
@@ -19,7 +19,9 @@ use crate::entry::{Entry, SessionNumber};
 use crate::error::ConnectError;
 use crate::held::{Held, Progress};
 use crate::life::Life;
+use crate::parts::{Known, PartKey};
 use crate::permit::Permit;
+use crate::question::About;
 use crate::refused::Refused;
 
 /// What a decision needs, replaced as a whole when the client connects anew.
@@ -165,7 +167,7 @@ impl Session {
     #[inline]
     pub(crate) fn enter(
         &'static self,
-        entry: &Entry,
+        entry: &Arc<Entry>,
         request: Request<'_>,
         names: Names<'_>,
         patience: Duration,
@@ -182,19 +184,48 @@ impl Session {
         match express {
             Some(Ok(ticket)) => Some(Ok(Permit::ticket(self, ticket))),
             Some(Err(refusal)) => Some(Err(refusal.into())),
-            None => self.enter_at_length(seated, slot, request, patience),
+            None => self.enter_at_length(seated, (entry, slot), (request, names), patience),
         }
+    }
+
+    /// Decides as for a name that got no slot.
+    #[cold]
+    pub(crate) fn enter_overflow(
+        &'static self,
+        entry: &Arc<Entry>,
+        request: Request<'_>,
+        patience: Duration,
+    ) -> Option<Result<Permit, Refused>> {
+        match self.begin_overflow(entry, request, patience) {
+            Progress::Decided(answer) => answer,
+            Progress::Held(held) => held.sleep_through(),
+        }
+    }
+
+    /// The same for a caller who waits without its thread.
+    #[cold]
+    pub(crate) fn begin_overflow<'a>(
+        &'static self,
+        entry: &Arc<Entry>,
+        request: Request<'a>,
+        patience: Duration,
+    ) -> Progress<'a> {
+        let Way::Seated(seated) = &self.way else {
+            return Progress::Decided(None);
+        };
+        let place = (entry, Slot::OVERFLOW);
+        self.begin_at_length(seated, place, (request, Names::default()), patience)
     }
 
     #[inline(never)]
     fn enter_at_length(
         &'static self,
         seated: &'static Seated,
-        slot: Slot,
-        request: Request<'_>,
+        (entry, slot): (&Arc<Entry>, Slot),
+        (request, names): (Request<'_>, Names<'_>),
         patience: Duration,
     ) -> Option<Result<Permit, Refused>> {
-        match self.begin_at_length(seated, slot, request, patience) {
+        match self.begin_at_length(seated, (entry, slot), (request, names), patience) {
             Progress::Decided(answer) => answer,
             Progress::Held(held) => held.sleep_through(),
         }
@@ -203,7 +234,7 @@ impl Session {
     /// [`Session::enter`] for a caller who waits without its thread.
     pub(crate) fn begin<'a>(
         &'static self,
-        entry: &Entry,
+        entry: &Arc<Entry>,
         request: Request<'a>,
         names: Names<'_>,
         patience: Duration,
@@ -217,17 +248,20 @@ impl Session {
         let Some(slot) = entry.slot(self.number) else {
             return Progress::Decided(None);
         };
-        self.begin_at_length(seated, slot, request, patience)
+        self.begin_at_length(seated, (entry, slot), (request, names), patience)
     }
 
     fn begin_at_length<'a>(
         &'static self,
         seated: &'static Seated,
-        slot: Slot,
-        request: Request<'a>,
+        (entry, slot): (&Arc<Entry>, Slot),
+        (request, names): (Request<'a>, Names<'_>),
         patience: Duration,
     ) -> Progress<'a> {
         let mut request = request;
+        if request.origin.hash != 0 || request.context.hash != 0 {
+            self.name_parts(seated, (entry, slot), &mut request, names);
+        }
         if self.life.listeners().any() && seated.gate.is_pressed() {
             request.waiting = self.life.listeners().waiting();
         }
@@ -236,11 +270,71 @@ impl Session {
         Held::progress(self, seated, &step, patience)
     }
 
+    /// Gives a request the nodes of its origin and context, where rules want them.
+    fn name_parts(
+        &self,
+        seated: &Seated,
+        (entry, slot): (&Arc<Entry>, Slot),
+        request: &mut Request<'_>,
+        names: Names<'_>,
+    ) {
+        let may = seated.gate.may_have_parts(slot);
+        let node = |part, hash, name| {
+            let key = PartKey::of(part, hash);
+            match entry.parts().look(seated.gate.board(), self.number, key) {
+                Known::Node(node) => Some(node),
+                Known::Own | Known::NoPlace => None,
+                Known::Unknown => {
+                    let wanted = seated.gate.parts_wanted(slot, request);
+                    self.ask_for_part(seated, entry, (part, key, name), wanted)
+                }
+            }
+        };
+        let (origin, context) = (request.origin.hash, request.context.hash);
+        let of_origin = (may.origin && origin != 0)
+            .then(|| node(Part::Origin, origin, names.origin))
+            .flatten();
+        let of_context = (may.context && context != 0)
+            .then(|| node(Part::Context, context, names.context))
+            .flatten();
+        request.origin.node = of_origin;
+        request.context.node = of_context;
+    }
+
+    /// Asks the agent for the node of an origin or context that rules count apart, and waits a little
+    /// for it; without it, the own node of the resource serves.
+    #[cold]
+    fn ask_for_part(
+        &self,
+        seated: &Seated,
+        entry: &Arc<Entry>,
+        (part, key, name): (Part, PartKey, &str),
+        wanted: Parts,
+    ) -> Option<Slot> {
+        let is_wanted = match part {
+            Part::Origin => wanted.origin,
+            Part::Context => wanted.context,
+        };
+        if !is_wanted || tidegate_abi::check_name(name.as_bytes()).is_err() {
+            return None;
+        }
+        let _answered = self.life.ask(About::Part {
+            entry: Arc::clone(entry),
+            part,
+            key,
+            name: name.into(),
+        })?;
+        match entry.parts().look(seated.gate.board(), self.number, key) {
+            Known::Node(node) => Some(node),
+            Known::Own | Known::NoPlace | Known::Unknown => None,
+        }
+    }
+
     /// Asks the agent to decide; `None` if it does not.
     #[cold]
     fn ask(
         &'static self,
-        entry: &Entry,
+        entry: &Arc<Entry>,
         request: Request<'_>,
         names: Names<'_>,
     ) -> Option<Result<Permit, Refused>> {

@@ -18,7 +18,8 @@ use tidegate_abi::board::Needs;
 use tidegate_abi::decision::Mode;
 use tidegate_limits::quirks::Quirks;
 use tidegate_segment::board::{
-    FlowLimit, ParamRule, Record, Rule as Line, RuleFault, RuleKind, Span,
+    FlowLimit, FlowRule, OriginTest, ParamRule, Record, Rule as Line, RuleFault, RuleKind, Span,
+    Subject,
 };
 
 use super::limit::{Limits, Placed};
@@ -164,7 +165,16 @@ fn needs_of(line: &Line) -> u32 {
         FlowLimit::WarmUp(_) | FlowLimit::WarmUpPace { .. }
     );
     let seconds = if warms { Needs::SECONDS } else { 0 };
-    Needs::RULES | Needs::COUNTED | seconds
+    Needs::RULES | Needs::COUNTED | seconds | parts_of(&flow)
+}
+
+/// The parts of a resource that a rule counts apart.
+const fn parts_of(flow: &FlowRule) -> u32 {
+    match (flow.subject, flow.origin) {
+        (Subject::Direct, OriginTest::Is(_) | OriginTest::Other(_)) => Needs::ORIGINS,
+        (Subject::Chain(_), _) => Needs::CONTEXTS,
+        (Subject::Direct | Subject::Relate(_), _) => 0,
+    }
 }
 
 const fn with_sets(kind: RuleKind, sets: Span) -> RuleKind {

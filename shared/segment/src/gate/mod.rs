@@ -18,6 +18,7 @@ mod express;
 mod flow;
 mod one_shot;
 mod param;
+mod part;
 mod place;
 mod refusal;
 mod request;
@@ -27,6 +28,7 @@ mod system;
 mod walk;
 
 pub use express::{Plain, Ticket};
+pub use part::Parts;
 pub use refusal::Refusal;
 pub use request::{Arg, BREAKERS, Name, Pass, Request, VALUES};
 pub use walk::Waiting;
