@@ -203,6 +203,9 @@ fn own_process() -> Process {
 }
 
 #[cfg(test)]
+mod memory_tests;
+
+#[cfg(test)]
 pub(crate) mod tests {
     use super::*;
 
