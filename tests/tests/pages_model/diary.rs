@@ -32,7 +32,8 @@ pub(crate) enum Count {
     Ended(usize),
     Held(usize),
     ValueHeld(usize),
-    ValuePassed(usize),
+    /// Took a token of a value: passed, or was refused by a rule that is asked later.
+    ValueTook(usize),
 }
 
 impl Count {
@@ -44,7 +45,7 @@ impl Count {
             Self::Ended(resource) => 32 + resource,
             Self::Held(resource) => 40 + resource,
             Self::ValueHeld(value) => 48 + value,
-            Self::ValuePassed(value) => 56 + value,
+            Self::ValueTook(value) => 56 + value,
         }
     }
 }

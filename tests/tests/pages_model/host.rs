@@ -57,7 +57,7 @@ struct Past {
     passed: [About; RESOURCES],
     refused: [About; RESOURCES],
     ended: [About; RESOURCES],
-    value_passed: [About; VALUES],
+    value_took: [About; VALUES],
     /// Counts of seats that were cleared.
     kept: [NodeCounts; RESOURCES],
 }
@@ -319,8 +319,8 @@ impl Host {
                 leaving[resource],
             );
         }
-        for (value, about) in self.past.value_passed.iter_mut().enumerate() {
-            add(about, Count::ValuePassed(value), value_entering[value]);
+        for (value, about) in self.past.value_took.iter_mut().enumerate() {
+            add(about, Count::ValueTook(value), value_entering[value]);
         }
         diary.clear();
     }
@@ -447,9 +447,9 @@ impl Host {
         let look = |state| (bucket().tokens(state, now_ns), None);
         let left = self.ledger.step_value(key(TOKEN_SETS), |_state| 0, look);
         let taken = u64::from(TOKENS - left.expect("nobody else is there"));
-        let passed = self.all(self.past.value_passed[number], Count::ValuePassed(number));
-        let so = passed.check(&self.what("tokens of value", number), taken);
-        self.past.value_passed[number].settle(so);
+        let took = self.all(self.past.value_took[number], Count::ValueTook(number));
+        let so = took.check(&self.what("tokens of value", number), taken);
+        self.past.value_took[number].settle(so);
     }
 }
 

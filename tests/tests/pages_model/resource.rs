@@ -31,7 +31,7 @@ pub(crate) const OF_VALUES: usize = RESOURCES - 1;
 
 /// Calls of one value at once.
 pub(crate) const RUNNING: u32 = 3;
-/// Passes of one value: enough for some, and never filled up again.
+/// Tokens of one value: enough for some, and never filled up again.
 pub(crate) const TOKENS: u32 = 40_000;
 const HOUR_S: u32 = 3_600 * 20;
 
@@ -64,7 +64,9 @@ pub(crate) const fn value(number: usize) -> u64 {
     (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// The rules of the table.
+/// The rules of the table. Tokens come first: what a request took stays taken where a later rule refuses
+/// it. So each refusal by calls at once has taken one, whether their limit was reached when the request
+/// looked or only when it committed. The other way round only the latter would have.
 pub(crate) fn rules(set: u32) -> [Rule; 2] {
     let param = |state, limit, count, sets| Rule {
         number: set,
@@ -84,8 +86,8 @@ pub(crate) fn rules(set: u32) -> [Rule; 2] {
         duration_s: HOUR_S,
     };
     [
-        param(0, ParamLimit::Concurrency, RUNNING, RUNNING_SETS),
-        param(1, tokens, TOKENS, TOKEN_SETS),
+        param(0, tokens, TOKENS, TOKEN_SETS),
+        param(1, ParamLimit::Concurrency, RUNNING, RUNNING_SETS),
     ]
 }
 

@@ -88,7 +88,7 @@ impl Worker {
                 self.diary.add(Count::Passed(resource));
                 self.diary.add(Count::Held(resource));
                 if resource == OF_VALUES {
-                    self.diary.add(Count::ValuePassed(number));
+                    self.diary.add(Count::ValueTook(number));
                     self.diary.add(Count::ValueHeld(number));
                 }
                 held.push((resource, number, pass));
@@ -97,6 +97,9 @@ impl Worker {
                 self.diary.add(Count::Refused(resource));
                 if refusal.reason == Reason::Qps {
                     self.diary.add(Count::WindowFull(resource));
+                } else if resource == OF_VALUES {
+                    // Its calls at once: looked at after the tokens, and once more at the commit.
+                    self.diary.add(Count::ValueTook(number));
                 }
             }
             Step::Done(Verdict::Stale) | Step::Wait(_) => panic!("nobody is stale or waits here"),
