@@ -4,12 +4,12 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
 use tidegate_agent::bench::Crowd;
 use tidegate_tests::agent::{Agent, CALM};
+use tidegate_tests::load::Load;
 use tidegate_tests::{skip, until};
 
 const RSS_MAX_KIB: u64 = 20 * 1024;
@@ -89,34 +89,6 @@ fn with_two_hundred_processes_and_a_thousand_resources_it_stays_under_20_mib() {
     );
 }
 
-/// Processes that want a CPU each, for ten seconds; none is left when it is dropped.
-struct Loops(Vec<Child>);
-
-impl Loops {
-    fn start() -> Self {
-        let mut timeout = Command::new("timeout");
-        let busy = timeout
-            .args(["10", "sh", "-c", "while :; do :; done"])
-            .stdin(Stdio::null());
-        let mut loops = Self(Vec::with_capacity(LOOPS));
-        for _loop in 0..LOOPS {
-            loops
-                .0
-                .push(busy.spawn().expect("there is room for a process"));
-        }
-        loops
-    }
-}
-
-impl Drop for Loops {
-    fn drop(&mut self) {
-        for child in &mut self.0 {
-            // It ends by itself, and takes its loop with it.
-            let _ended = child.wait();
-        }
-    }
-}
-
 #[test]
 fn alone_with_real_time_permission_two_hundred_busy_loops_delay_no_tick_by_100_ms() {
     let agent = Agent::start("", CALM);
@@ -130,7 +102,7 @@ fn alone_with_real_time_permission_two_hundred_busy_loops_delay_no_tick_by_100_m
     }
     let before = ticks(&agent);
     // The doors have no such privilege: they are asked when the loops have ended.
-    drop(Loops::start());
+    Load::start(LOOPS, 10).wait();
     let under_load = ticks(&agent) - before;
     assert!(under_load >= TICKS, "{under_load} ticks under load");
     let late = agent_field(&agent, "tick_late_p99_ms");

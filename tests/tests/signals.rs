@@ -7,10 +7,15 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use tidegate_abi::signal::SignalId;
-use tidegate_agent::signal::{Fault, GroupKey, GroupPattern, Limiter, Roots, Sampler};
+use tidegate_agent::signal::{
+    Fault, GroupKey, GroupPattern, Limiter, PressureTriggers, Roots, Sampler, TriggerForm,
+    TriggerRefusal,
+};
+use tidegate_tests::agent::{Agent, CALM};
 use tidegate_tests::confined::Confined;
-use tidegate_tests::skip;
+use tidegate_tests::load::Load;
 use tidegate_tests::ticks::{now_ns, until};
+use tidegate_tests::{skip, until as until_it, user};
 
 /// Thirty quota periods: long enough that one period more or less is lost in the noise.
 const SPAN: Duration = Duration::from_secs(3);
@@ -126,4 +131,53 @@ fn a_cgroup2_without_the_cpu_controller_is_not_called_never_throttled() {
         .readings()
         .get(SignalId::Throttle);
     throttle.get().expect_err("there is nothing to measure");
+}
+
+#[test]
+fn a_user_without_capabilities_gets_triggers_of_2_s_or_is_told_why_not() {
+    if !user::are_at_hand() {
+        return;
+    }
+    let [uid, _other] = user::TWO;
+    let armed = user::act_as(uid, || PressureTriggers::arm(true, &Roots::default()));
+    for state in armed.states() {
+        let is_told = match state {
+            Ok(form) => *form == TriggerForm::TwoSeconds,
+            Err(TriggerRefusal::Os(errno)) => *errno != 0,
+            Err(TriggerRefusal::Off | TriggerRefusal::NotOfTheKernel) => false,
+        };
+        assert!(is_told, "{state:?}");
+    }
+}
+
+#[test]
+fn tasks_that_begin_to_wait_bring_a_tick_forward_and_metrics_count_it() {
+    let agent = Agent::start("", CALM);
+    let status = agent.get("/v1/status");
+    let trigger = &status["agent"]["psi_triggers"]["cpu"];
+    if trigger["rung"] == "none" {
+        skip::skip(&format!("this kernel gives no trigger: {trigger}"));
+        return;
+    }
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let _load = Load::start(cpus * 2, 5);
+    until_it::holds("an early tick", Duration::from_secs(5), || {
+        let metrics = agent.ask_http("GET", "/metrics", "").body;
+        let early = "tidegate_pressure_triggers_total{pressure=\"cpu\"} ";
+        let count = metrics.lines().find_map(|line| line.strip_prefix(early));
+        count.is_some_and(|count| count != "0")
+    });
+}
+
+#[test]
+fn metrics_say_what_kind_of_reason_a_missing_signal_has() {
+    let agent = Agent::start("", CALM);
+    let metrics = agent.ask_http("GET", "/metrics", "").body;
+    let burst = "{scope=\"host\",signal=\"burst\"";
+    for line in [
+        format!("tidegate_signal_measured{burst}}} 0"),
+        format!("tidegate_signal_missing{burst},cause=\"group_only\"}} 1"),
+    ] {
+        assert!(metrics.lines().any(|shown| shown == line), "{line}");
+    }
 }

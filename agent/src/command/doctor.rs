@@ -17,9 +17,12 @@ use tidegate_abi::signal::SignalId;
 use self::programs::Kernel;
 use super::output::{Failure, say};
 use crate::config::{Config, DEFAULT_PATH};
-use crate::control::{Driver, Handle, Plan, ScopeSnapshot, Snapshot, WaiterRung, start};
+use crate::control::{Driver, Handle, Plan, ScopeSnapshot, Snapshot, Triggers, WaiterRung, start};
 use crate::kernel::{self, Report, TickEnd};
-use crate::signal::{AcceptQueues, Fault, Missing, Reading, Roots, Sampler};
+use crate::signal::{
+    AcceptQueues, Fault, Missing, Pressure, PressureTriggers, Reading, Roots, Sampler, TriggerForm,
+    TriggerRefusal,
+};
 use crate::telemetry::threads;
 
 /// How long it looks at least: rates need two samples, throttling some periods.
@@ -63,12 +66,17 @@ struct Rungs {
     clock: Rung,
     sampler: Rung,
     accept_queues: Rung,
+    /// What lets a tick come early, by what tasks wait for.
+    psi_triggers: BTreeMap<&'static str, Rung>,
 }
 
 /// The step of a ladder in use, and what would give a better one.
 #[derive(Debug, Serialize)]
 struct Rung {
     rung: &'static str,
+    /// Why there is no better one, where the kernel said it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     better: Option<&'static str>,
 }
@@ -121,11 +129,12 @@ fn look(options: &Options) -> Result<(Snapshot, Report), Failure> {
         proc: options.proc_root.clone(),
         cgroup: options.cgroup_root.clone(),
     };
+    let triggers = PressureTriggers::arm(config.signals.psi_triggers, &roots);
     let settings = config.ebpf.settings(config.pages.max_scopes);
     let (programs, tick_end) = kernel::start(settings, &roots).map_err(Failure::of)?;
     let (driver, handle) = driver(roots, tick_end, &config);
     let (ticked, ticks) = sync_channel(1);
-    let ticking = start(driver, config.tick, move |_late| {
+    let ticking = start(driver, triggers, config.tick, move |_late| {
         // Room for one is enough: who waits for ticks takes each.
         let _full = ticked.try_send(());
     })
@@ -175,15 +184,10 @@ impl Findings {
         Self {
             rungs: Rungs {
                 kernel: Kernel::of(report),
-                clock: Rung {
-                    rung: clock,
-                    better: better_clock,
-                },
-                sampler: Rung {
-                    rung: snapshot.scheduling.name(),
-                    better: snapshot.scheduling.better(),
-                },
+                clock: Rung::new(clock, better_clock),
+                sampler: Rung::new(snapshot.scheduling.name(), snapshot.scheduling.better()),
                 accept_queues: accept_queues(),
+                psi_triggers: psi_triggers(&snapshot.triggers),
             },
             scopes: snapshot.scopes.iter().map(Scope::of).collect(),
         }
@@ -196,6 +200,7 @@ impl Findings {
             clock,
             sampler,
             accept_queues,
+            psi_triggers,
         } = &self.rungs;
         kernel.write(&mut text)?;
         for (name, rung) in [
@@ -204,6 +209,9 @@ impl Findings {
             ("accept queues", accept_queues),
         ] {
             rung.write(&mut text, name)?;
+        }
+        for (name, rung) in psi_triggers {
+            rung.write(&mut text, &format!("trigger {name}"))?;
         }
         for scope in &self.scopes {
             scope.write(&mut text)?;
@@ -216,20 +224,39 @@ impl Findings {
 fn accept_queues() -> Rung {
     let heard = AcceptQueues::open().and_then(|mut queues| queues.each(|_cookie, _waiting| {}));
     match heard {
-        Ok(()) => Rung {
-            rung: "sock_diag",
-            better: None,
-        },
-        Err(_no_answer) => Rung {
-            rung: "in flight alone",
-            better: Some("a kernel with INET_DIAG, and a sandbox that lets AF_NETLINK sockets be"),
-        },
+        Ok(()) => Rung::new("sock_diag", None),
+        Err(_no_answer) => Rung::new(
+            "in flight alone",
+            Some("a kernel with INET_DIAG, and a sandbox that lets AF_NETLINK sockets be"),
+        ),
     }
 }
 
+fn psi_triggers(triggers: &Triggers) -> BTreeMap<&'static str, Rung> {
+    let rung = |state: &Result<TriggerForm, TriggerRefusal>| match state {
+        Ok(form) => Rung::new(form.name(), form.better()),
+        Err(refusal) => Rung {
+            why: Some(refusal.to_string()),
+            ..Rung::new("none", Some(refusal.remedy()))
+        },
+    };
+    let names = Pressure::ALL.map(Pressure::name).into_iter();
+    names.zip(triggers.states.iter().map(rung)).collect()
+}
+
 impl Rung {
+    fn new(rung: &'static str, better: Option<&'static str>) -> Self {
+        Self {
+            rung,
+            why: None,
+            better,
+        }
+    }
+
     fn write(&self, text: &mut String, name: &str) -> std::fmt::Result {
-        writeln!(text, "{name:<18} by {}", self.rung)?;
+        let why = self.why.as_ref();
+        let why = why.map_or_else(String::new, |why| format!(": {why}"));
+        writeln!(text, "{name:<18} by {}{why}", self.rung)?;
         match self.better {
             Some(better) => writeln!(text, "{:<18}   for a better one: {better}", ""),
             None => Ok(()),
@@ -244,13 +271,13 @@ impl Scope {
         Self {
             name: scope.name.to_string(),
             cgroup: scope.cgroup.as_ref().map(|path| path.display().to_string()),
-            waiters: Rung {
-                rung: rung.name(),
-                better: match scope.readings.get(SignalId::RunqueueWait).get() {
+            waiters: Rung::new(
+                rung.name(),
+                match scope.readings.get(SignalId::RunqueueWait).get() {
                     Ok(_measured) => None,
                     Err(missing) => Some(missing.remedy(SignalId::RunqueueWait)),
                 },
-            },
+            ),
             signals: signals
                 .map(|(id, reading)| (id.name(), Signal::of(id, reading)))
                 .collect(),

@@ -46,6 +46,15 @@ settings! {
 }
 
 settings! {
+    /// How the machine is measured.
+    pub struct Signals {
+        /// Whether the kernel is asked to say at once that tasks begin to wait for CPU, memory or disk. A tick then
+        /// comes up to half a tick early.
+        psi_triggers: bool = true, Flag;
+    }
+}
+
+settings! {
     /// CPU marks of a scope.
     pub struct Cpu {
         /// Whether the marks count. The law looks at the CPU in any case.

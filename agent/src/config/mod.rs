@@ -18,8 +18,8 @@ use std::time::Duration;
 pub use door::{Http, METRICS_HINT, Pages, Recording, Socket};
 pub use ebpf::Ebpf;
 pub use guard::{
-    Action, AgentLoss, Cpu, DEFAULT_TENANT, Hysteresis, Load, Rules, Scope, Service, Tenant,
-    Threads,
+    Action, AgentLoss, Cpu, DEFAULT_TENANT, Hysteresis, Load, Rules, Scope, Service, Signals,
+    Tenant, Threads,
 };
 pub use law::{Law, LawKind};
 
@@ -50,6 +50,8 @@ settings! {
         agent_loss: AgentLoss = AgentLoss::default(), Group::<AgentLoss>::OF;
         /// Sizes of the shared pages. They are fixed when the pages are made.
         pages: Pages = Pages::default(), Group::<Pages>::OF;
+        /// How the machine is measured.
+        signals: Signals = Signals::default(), Group::<Signals>::OF;
         /// CPU marks of every scope.
         cpu: Cpu = Cpu::default(), Group::<Cpu>::OF;
         /// Load marks of the host.

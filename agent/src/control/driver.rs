@@ -17,10 +17,10 @@ use super::measure::Tick;
 use super::plan::{Plan, Planned};
 use super::request::{Handle, Mailbox, Request};
 use super::scope::{Place, Scope};
-use super::snapshot::{ScopeSnapshot, SnapshotCell};
+use super::snapshot::{ScopeSnapshot, SnapshotCell, Triggers};
 use super::thread::Scheduling;
 use crate::recording::Tap;
-use crate::signal::{GROUPS_MAX, Group, GroupKey, Sampler, TopThreads};
+use crate::signal::{Fired, GROUPS_MAX, Group, GroupKey, Sampler, TopThreads, TriggerStates};
 use crate::tenant::{HOST, OPEN_SCOPE};
 
 /// The pages of a tenant as the tick needs them: its role on the board, and the ledger.
@@ -50,6 +50,7 @@ pub struct Driver {
     clock: ClockWatch,
     lateness: Lateness,
     scheduling: Scheduling,
+    triggers: Triggers,
     snapshot: SnapshotCell,
     ticks: u64,
     last_ns: Option<u64>,
@@ -76,6 +77,7 @@ impl Driver {
             clock: ClockWatch::new(),
             lateness: Lateness::of_a_minute(Duration::from_millis(100)),
             scheduling: Scheduling::default(),
+            triggers: Triggers::default(),
             snapshot,
             ticks: 0,
             last_ns: None,
@@ -105,10 +107,26 @@ impl Driver {
         self.lateness = Lateness::of_a_minute(tick);
     }
 
+    /// The triggers that can make a tick come early, as they are now.
+    pub(super) fn tell_triggers(&mut self, states: &TriggerStates) {
+        self.triggers.states = *states;
+    }
+
     /// One tick at `now_ns` (monotonic), which began `late` after it was due.
     pub fn tick(&mut self, now_ns: u64, late: Duration) {
-        self.take_requests();
         self.lateness.push(late);
+        self.turn(now_ns, late);
+    }
+
+    /// One tick at `now_ns` (monotonic) before it was due, since these triggers fired. It says nothing about
+    /// how late ticks are.
+    pub(super) fn tick_early(&mut self, now_ns: u64, fired: Fired) {
+        self.triggers.count(fired);
+        self.turn(now_ns, Duration::ZERO);
+    }
+
+    fn turn(&mut self, now_ns: u64, late: Duration) {
+        self.take_requests();
         let late_p99 = self.lateness.p99();
         self.sampler.tell_late(late_p99);
         self.sampler.sample(now_ns);
@@ -308,6 +326,7 @@ impl Driver {
             snapshot.late_p99 = late_p99;
             snapshot.uses_counter = self.clock.uses_counter();
             snapshot.scheduling = self.scheduling;
+            snapshot.triggers = self.triggers;
             snapshot.events_lost = self.mail.lost;
             snapshot.recording_lost = self.tap.lost();
             snapshot.scopes.clear();

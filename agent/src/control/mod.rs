@@ -4,13 +4,14 @@
 //! ```no_run
 //! use std::time::Duration;
 //! use tidegate_agent::control::{Driver, Plan, start};
-//! use tidegate_agent::signal::{Roots, Sampler};
+//! use tidegate_agent::signal::{PressureTriggers, Roots, Sampler};
 //!
 //! # fn main() -> std::io::Result<()> {
 //! # let pages = Vec::new();
 //! // `pages` holds the tick's role on each tenant's board, with the ledger that goes with it.
 //! let (driver, handle) = Driver::new(Sampler::new(Roots::default()), pages, Plan::default());
-//! let ticking = start(driver, Duration::from_millis(100), |_late| {})?;
+//! let triggers = PressureTriggers::arm(true, &Roots::default());
+//! let ticking = start(driver, triggers, Duration::from_millis(100), |_late| {})?;
 //! let snapshot = handle.snapshot(); // for status and metrics
 //! assert!(snapshot.scopes.iter().any(|scope| &*scope.name == "host"));
 //! ticking.stop();
@@ -19,7 +20,7 @@
 //! ```
 //!
 //! # Inside
-//! `thread` wakes at absolute times and takes down how late it was · `driver` is one tick: take
+//! `thread` wakes at absolute times, or earlier when a pressure trigger fires, and takes down how late it was · `driver` is one tick: take
 //! `request`s, sample, and for each `scope` turn readings and `counts` into a sample of the law
 //! (`measure`, `declared_cpus`), step the law, divide its limit (`fairness`), publish; then `clock_watch` and the heartbeat · `listeners` looks at accept queues · `plan` says which
 //! settings a scope has, `scope_finder` which scope a process is in · `snapshot` is what others read of it all.
@@ -49,5 +50,5 @@ pub use measure::WaiterRung;
 pub use plan::{Declared, Plan, Weights};
 pub use request::{Event, Handle, Overrun};
 pub use scope_finder::ScopeFinder;
-pub use snapshot::{ScopeSnapshot, Snapshot};
+pub use snapshot::{ScopeSnapshot, Snapshot, Triggers};
 pub use thread::{Scheduling, Ticking, start};

@@ -8,7 +8,7 @@ use tidegate_limits::law::Published;
 use tidegate_segment::ledger::ScopeCounts;
 
 use super::thread::Scheduling;
-use crate::signal::{Neighbour, Readings, TopThreads};
+use crate::signal::{Fired, Neighbour, Readings, TopThreads, TriggerRefusal, TriggerStates};
 
 /// The control loop as it was after a tick.
 #[derive(Debug, Clone, Default)]
@@ -25,12 +25,41 @@ pub struct Snapshot {
     pub uses_counter: bool,
     /// How the sampler thread is scheduled.
     pub scheduling: Scheduling,
+    /// What can make a tick come early.
+    pub triggers: Triggers,
     /// Events that nobody took in time.
     pub events_lost: u64,
     /// Ticks of scopes that were measured and could not be recorded.
     pub recording_lost: u64,
     /// The scopes, the host first.
     pub scopes: Vec<ScopeSnapshot>,
+}
+
+/// The pressure triggers of the sampler thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Triggers {
+    /// The form of each, or why there is none.
+    pub states: TriggerStates,
+    /// How often each made a tick come early.
+    pub early: [u64; 3],
+}
+
+impl Triggers {
+    /// These made a tick come early.
+    pub(super) fn count(&mut self, fired: Fired) {
+        for (early, fired) in self.early.iter_mut().zip(fired) {
+            *early = early.saturating_add(u64::from(fired));
+        }
+    }
+}
+
+impl Default for Triggers {
+    fn default() -> Self {
+        Self {
+            states: [Err(TriggerRefusal::Off); 3],
+            early: [0; 3],
+        }
+    }
 }
 
 /// A scope as it was after a tick.

@@ -1,4 +1,4 @@
-//! The sampler thread: wakes at absolute times, measures how late it was, ticks.
+//! The sampler thread: wakes at absolute times, or early when tasks begin to wait; measures how late it was, ticks.
 
 use std::io;
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::os::sched;
 
 use super::driver::Driver;
+use crate::signal::{Fired, PressureTriggers};
 
 /// The nice value of a sampler thread that may choose it.
 const BEST_NICE: i32 = -20;
@@ -81,13 +82,14 @@ impl Ticking {
     }
 }
 
-/// Starts the sampler thread with a tick of this length. `on_late` is told how late each tick was;
-/// it runs in the tick and must neither allocate nor wait.
+/// Starts the sampler thread with a tick of this length, which `triggers` can make come early. `on_late` is told
+/// how late each tick was that came when it was due; it runs in the tick and must neither allocate nor wait.
 ///
 /// # Errors
 /// The system has no thread left.
 pub fn start(
     mut driver: Box<Driver>,
+    mut triggers: PressureTriggers,
     tick: Duration,
     mut on_late: impl FnMut(Duration) + Send + 'static,
 ) -> io::Result<Ticking> {
@@ -99,14 +101,30 @@ pub fn start(
             driver.begin(Scheduling::best(), tick);
             let mut schedule = Schedule::starting(monotonic_ns(), tick);
             while !stopped.load(Ordering::Relaxed) {
-                sleep_until(schedule.due_ns);
+                let fired = wait(&schedule, &mut triggers);
+                driver.tell_triggers(triggers.states());
                 let now_ns = monotonic_ns();
-                let late = schedule.wake(now_ns);
-                on_late(late);
-                driver.tick(now_ns, late);
+                if let Some(fired) = fired.filter(|_fired| now_ns < schedule.due_ns) {
+                    schedule.wake_early(now_ns);
+                    driver.tick_early(now_ns, fired);
+                } else {
+                    let late = schedule.wake(now_ns);
+                    on_late(late);
+                    driver.tick(now_ns, late);
+                }
             }
         })?;
     Ok(Ticking { stop, thread })
+}
+
+/// Waits until a tick is due, or until one may come early because of triggers that fired.
+fn wait(schedule: &Schedule, triggers: &mut PressureTriggers) -> Option<Fired> {
+    let fired = triggers.wait_until(schedule.due_ns);
+    sleep_until(match fired {
+        Some(_fired) => schedule.earliest_ns,
+        None => schedule.due_ns,
+    });
+    fired
 }
 
 fn sleep_until(due_ns: u64) {
@@ -119,10 +137,13 @@ fn sleep_until(due_ns: u64) {
 }
 
 /// The times at which ticks are due: multiples of the tick from the start, so that a late tick does
-/// not move the ones after it. Ticks that were missed altogether are not made up for.
+/// not move the ones after it. Ticks that were missed altogether are not made up for. A tick that comes early
+/// begins the multiples anew, so that none follows it too soon to measure a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Schedule {
     due_ns: u64,
+    /// Half a tick after the last one.
+    earliest_ns: u64,
     tick_ns: u64,
 }
 
@@ -131,8 +152,15 @@ impl Schedule {
         let tick_ns = u64::try_from(tick.as_nanos()).unwrap_or(u64::MAX).max(1);
         Self {
             due_ns: now_ns.saturating_add(tick_ns),
+            earliest_ns: now_ns.saturating_add(tick_ns / 2),
             tick_ns,
         }
+    }
+
+    /// The thread woke before the tick was due.
+    fn wake_early(&mut self, now_ns: u64) {
+        self.due_ns = now_ns.saturating_add(self.tick_ns);
+        self.earliest_ns = now_ns.saturating_add(self.tick_ns / 2);
     }
 
     /// The thread woke for the tick that was due; returns how late that is.
@@ -143,6 +171,7 @@ impl Schedule {
             .saturating_add(1)
             .saturating_mul(self.tick_ns)
             .saturating_add(self.due_ns);
+        self.earliest_ns = now_ns.saturating_add(self.tick_ns / 2);
         Duration::from_nanos(late_ns)
     }
 }
@@ -161,6 +190,16 @@ mod tests {
         assert_eq!(schedule.due_ns, 1_300);
         assert_eq!(schedule.wake(1_750), Duration::from_nanos(450));
         assert_eq!(schedule.due_ns, 1_800);
+    }
+
+    #[test]
+    fn an_early_tick_is_half_a_tick_after_the_last_and_the_next_a_whole_one_after_it() {
+        let mut schedule = Schedule::starting(1_000, Duration::from_nanos(100));
+        assert_eq!(schedule.earliest_ns, 1_050);
+        schedule.wake_early(1_060);
+        assert_eq!((schedule.earliest_ns, schedule.due_ns), (1_110, 1_160));
+        assert_eq!(schedule.wake(1_165), Duration::from_nanos(5));
+        assert_eq!((schedule.earliest_ns, schedule.due_ns), (1_215, 1_260));
     }
 
     #[test]

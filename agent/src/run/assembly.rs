@@ -16,7 +16,7 @@ use crate::door::tenants::{Conditions, Named, Tenants};
 use crate::door::{self, Doors};
 use crate::kernel::{self, Telemetry};
 use crate::recording::{self, Recorder, Tap};
-use crate::signal::{Roots, Sampler};
+use crate::signal::{PressureTriggers, Roots, Sampler};
 use crate::telemetry::scrape::Metrics;
 use crate::tenant::{self, Tenant};
 
@@ -155,6 +155,7 @@ fn begin_ticks(
     pages: Vec<control::Pages>,
     metrics: &Arc<Metrics>,
 ) -> Result<Begun, Ended> {
+    let triggers = PressureTriggers::arm(config.signals.psi_triggers, &roots);
     let settings = config.ebpf.settings(config.pages.max_scopes);
     let begun = kernel::start(settings, &roots);
     let begun = begun.inspect_err(|error| tracing::warn!(%error, "no thread for kernel programs"));
@@ -168,7 +169,7 @@ fn begin_ticks(
     driver.record_to(tap);
     let metrics = Arc::clone(metrics);
     let on_late = move |late| metrics.observe_tick_late(late);
-    let ticking = control::start(driver, config.tick, on_late)
+    let ticking = control::start(driver, triggers, config.tick, on_late)
         .map_err(system("cannot start the sampler thread"))?;
     Ok(Begun {
         handle,

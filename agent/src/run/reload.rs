@@ -115,6 +115,7 @@ fn fixed_options(now: &Config, next: &Config) -> Vec<&'static str> {
         ("socket", now.socket == next.socket),
         ("http", now.http == next.http),
         ("agent_loss", now.agent_loss == next.agent_loss),
+        ("signals", now.signals == next.signals),
         ("pages", now.pages == next.pages),
         ("ebpf", now.ebpf == next.ebpf),
         ("recording", now.recording == next.recording),

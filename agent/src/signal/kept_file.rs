@@ -26,6 +26,9 @@ pub(crate) struct ReadBuffer {
     bytes: Vec<u8>,
     /// When the tick is; `None` outside of ticks.
     now_ns: Option<u64>,
+    /// A file that cannot be read, and the errno of it.
+    #[cfg(test)]
+    pub(crate) refused: Option<(PathBuf, i32)>,
 }
 
 impl ReadBuffer {
@@ -34,6 +37,8 @@ impl ReadBuffer {
         Self {
             bytes: vec![0; BUFFER_START_BYTES],
             now_ns: None,
+            #[cfg(test)]
+            refused: None,
         }
     }
 
@@ -68,6 +73,10 @@ impl ReadBuffer {
 
     /// Reads the whole of `file` from its start.
     fn fill(&mut self, file: &File) -> Result<usize, Fault> {
+        #[cfg(test)]
+        if let Some(errno) = self.refusal(file) {
+            return Err(Fault::Os(errno));
+        }
         let mut filled = 0_usize;
         loop {
             let offset = u64::try_from(filled).unwrap_or(u64::MAX);
@@ -81,6 +90,16 @@ impl ReadBuffer {
                 Err(error) => return Err(Fault::of(&error)),
             }
         }
+    }
+}
+
+#[cfg(test)]
+impl ReadBuffer {
+    fn refusal(&self, file: &File) -> Option<i32> {
+        use std::os::fd::AsRawFd as _;
+        let (path, errno) = self.refused.as_ref()?;
+        let opened = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
+        (opened == *path).then_some(*errno)
     }
 }
 
@@ -160,7 +179,7 @@ impl KeptFile {
 
 /// Whether the kernel makes up the content at each read. Any other file may be replaced by a rename
 /// (a fixture, or what lxcfs lays over `/proc`), which a kept descriptor would never see.
-fn is_of_the_kernel(file: &File) -> bool {
+pub(crate) fn is_of_the_kernel(file: &File) -> bool {
     rustix::fs::fstatfs(file).is_ok_and(|filesystem| {
         matches!(
             filesystem.f_type,

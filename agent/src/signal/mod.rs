@@ -28,12 +28,14 @@
 //! allocating) · `meter` (counters to rates) · `truth` (which file tells what on which layout: the one
 //! table) · `layout`, `pattern` (where the files of a group are) · `pressure`, `host`, `cgroup` (values to
 //! readings) · `runqueue`, `kernel` (what the
-//! programs in the kernel tell) · `groups`, `sampler` (the tick).
+//! programs in the kernel tell) · `groups`, `sampler` (the tick). Beside it `pressure_trigger`: what ends the
+//! wait for a tick early.
 //!
 //! A new signal is a row in `tidegate_abi::signal`, a row in `truth`, and a line in `host` or `cgroup`
 //! that fills it.
 
 mod accept_queue;
+mod cause;
 mod cgroup;
 mod directory;
 #[cfg(test)]
@@ -52,8 +54,11 @@ mod meter;
 mod parse;
 mod pattern;
 mod pressure;
+mod pressure_trigger;
 mod processes;
 mod reading;
+#[cfg(test)]
+mod refusal_tests;
 mod remedy;
 mod roots;
 mod runqueue;
@@ -67,6 +72,9 @@ pub use group_finder::GroupFinder;
 pub use groups::{GROUPS_MAX, Group, GroupKey, PatternKey};
 pub(crate) use layout::Layout;
 pub use pattern::{GroupPattern, PatternFault};
+pub use pressure_trigger::{
+    Fired, Pressure, PressureTriggers, TriggerForm, TriggerRefusal, TriggerStates,
+};
 pub use processes::{ThreadGroup, TopThreads};
 pub use reading::{Fault, Missing, Reading, Readings};
 pub use roots::Roots;

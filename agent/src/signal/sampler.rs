@@ -142,6 +142,12 @@ impl Sampler {
         self.host.tell_late(late_p99);
     }
 
+    /// Lets every read of this file fail from now on.
+    #[cfg(test)]
+    pub(crate) fn refuse(&mut self, path: PathBuf, errno: i32) {
+        self.buffer.refused = Some((path, errno));
+    }
+
     fn search_groups(&mut self) {
         let Some(top) = self.layout.top() else { return };
         let Search {

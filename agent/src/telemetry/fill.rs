@@ -13,6 +13,7 @@ use super::scrape::Scrape;
 use crate::control::ScopeSnapshot;
 use crate::door::Context;
 use crate::door::tenants::Named;
+use crate::signal::Pressure;
 use crate::tenant::Tenant;
 
 /// A scrape of the agent, the scopes and these tenants.
@@ -30,6 +31,9 @@ pub fn scrape(context: &Context, tenants: &[Named]) -> Scrape {
         kernel::fill(&mut scrape, &programs.report(), &snapshot);
     }
     scrape.set_count(MetricId::Ticks, &[], snapshot.ticks);
+    for (pressure, count) in Pressure::ALL.iter().zip(snapshot.triggers.early) {
+        scrape.set_count(MetricId::EarlyTicks, &[pressure.name()], count);
+    }
     scrape.set_count(MetricId::RecordingLost, &[], snapshot.recording_lost);
     fill_process(&mut scrape);
     scrape
@@ -40,8 +44,12 @@ fn fill_scope(scrape: &mut Scrape, scope: &ScopeSnapshot) {
     for (id, reading) in scope.readings.iter() {
         let labels = [name, id.name()];
         scrape.set_flag(MetricId::SignalMeasured, &labels, reading.value().is_some());
-        if let Some(value) = reading.value() {
-            scrape.set(MetricId::Signal, &labels, value);
+        match reading.get() {
+            Ok(value) => scrape.set(MetricId::Signal, &labels, value),
+            Err(missing) => {
+                let labels = [name, id.name(), missing.fault.cause()];
+                scrape.set_flag(MetricId::SignalMissing, &labels, true);
+            }
         }
     }
     let word = scope.published.word();

@@ -61,6 +61,10 @@ pub enum Label {
     Resource,
     /// Id of a rule.
     Rule,
+    /// What tasks wait for, see [`crate::signal::Pressure`].
+    Pressure,
+    /// Kind of reason for a missing value, see [`crate::signal::Fault::cause`].
+    Cause,
     /// Who refused, see [`tidegate_abi::decision::RefusalKind`].
     Reason,
     /// Step of the ladder of kernel programs, see [`crate::kernel::Rung`].
@@ -84,6 +88,8 @@ impl Label {
             Self::Reason => "reason",
             Self::Rung => "rung",
             Self::Lost => "what",
+            Self::Pressure => "pressure",
+            Self::Cause => "cause",
         }
     }
 }
@@ -140,6 +146,8 @@ metric_table! {
         "Last value of a signal, in the signal's own unit; absent while it is not measured.";
     SignalMeasured: "tidegate_signal_measured" Gauge None [Scope Signal]
         "1 if the signal was measured in the last tick, else 0.";
+    SignalMissing: "tidegate_signal_missing" Gauge None [Scope Signal Cause]
+        "1 for the kind of reason why a signal was not measured in the last tick; absent while it is measured.";
     ScopeState: "tidegate_scope_state" Gauge None [Scope State]
         "1 for the state that the scope is in, else 0.";
     ScopeInflight: "tidegate_scope_inflight" Gauge None [Scope]
@@ -178,6 +186,8 @@ metric_table! {
 
     Ticks: "tidegate_ticks_total" Counter None []
         "Ticks of the sampler.";
+    EarlyTicks: "tidegate_pressure_triggers_total" Counter None [Pressure]
+        "How often a pressure trigger made a tick come before it was due.";
     TickLate: "tidegate_tick_late_seconds" Histogram Seconds []
         "How much later than planned a tick began.";
     RecordingLost: "tidegate_recording_lost_ticks_total" Counter None []

@@ -19,7 +19,7 @@ use crate::door::tenants::Named;
 use crate::kernel::Telemetry;
 use crate::rule::Body;
 use crate::rule::degrade::Guarded;
-use crate::signal::Reading;
+use crate::signal::{Pressure, Reading, TriggerForm};
 use crate::tenant::Tenant;
 use crate::tenant::breakers::BreakerNow;
 use crate::tenant::client::Client as Connected;
@@ -42,8 +42,18 @@ struct Agent {
     ticks: u64,
     /// How the kernel schedules the sampler thread.
     scheduling: &'static str,
+    /// What can make a tick come early, by what tasks wait for.
+    psi_triggers: BTreeMap<&'static str, Trigger>,
     ebpf: Ebpf,
     rules_generation: u64,
+}
+
+/// A pressure trigger: its form, or why there is none.
+#[derive(Debug, Serialize)]
+struct Trigger {
+    rung: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
 }
 
 /// A scope.
@@ -165,6 +175,7 @@ impl Status {
                 tick_late_p99_ms: snapshot.late_p99.as_secs_f64() * 1e3,
                 ticks: snapshot.ticks,
                 scheduling: snapshot.scheduling.name(),
+                psi_triggers: psi_triggers(&snapshot),
                 ebpf: Ebpf::of(context.kernel.as_ref().map(Telemetry::report).as_ref()),
                 rules_generation: default.board().rules_generation(),
             },
@@ -173,6 +184,16 @@ impl Status {
             clients: clients(tenants, &snapshot),
         }
     }
+}
+
+fn psi_triggers(snapshot: &Snapshot) -> BTreeMap<&'static str, Trigger> {
+    let states = snapshot.triggers.states.into_iter();
+    let triggers = states.map(|state| Trigger {
+        rung: state.map_or("none", TriggerForm::name),
+        reason: state.err().map(|refusal| refusal.to_string()),
+    });
+    let names = Pressure::ALL.map(Pressure::name).into_iter();
+    names.zip(triggers).collect()
 }
 
 /// The scopes, the host first.

@@ -19,6 +19,12 @@ fn findings(directory: &Path, arguments: &[&str]) -> Value {
 fn every_signal_has_a_value_or_a_reason_and_a_remedy() {
     let directory = tempfile::tempdir().unwrap();
     let findings = findings(directory.path(), &[]);
+    for pressure in ["cpu", "memory", "io"] {
+        let trigger = &findings["rungs"]["psi_triggers"][pressure];
+        let is_armed = trigger["rung"] != "none" && trigger["why"].is_null();
+        let says_why = trigger["why"].is_string() && trigger["better"].is_string();
+        assert!(is_armed || says_why, "{pressure}: {trigger}");
+    }
     let host = &findings["scopes"][0];
     assert_eq!(host["name"], "host");
     assert!(host["signals"]["effective_cpus"]["value"].as_f64() > Some(0.0));
@@ -41,6 +47,9 @@ fn without_any_file_nothing_is_measured_and_nothing_is_0() {
     let findings = findings(directory.path(), &roots);
     let host = &findings["scopes"][0];
     assert_eq!(host["waiters"]["rung"], "none");
+    let trigger = &findings["rungs"]["psi_triggers"]["cpu"];
+    assert_eq!(trigger["rung"], "none");
+    assert!(trigger["better"].as_str().unwrap().contains("CONFIG_PSI"));
     for id in SignalId::ALL.iter().filter(|id| **id != SignalId::TickLate) {
         let signal = &host["signals"][id.name()];
         assert!(

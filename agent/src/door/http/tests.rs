@@ -374,6 +374,7 @@ async fn the_status_has_its_shape() {
         keys(&status["agent"]),
         [
             "ebpf",
+            "psi_triggers",
             "rules_generation",
             "scheduling",
             "tick_late_p99_ms",

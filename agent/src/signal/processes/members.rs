@@ -71,8 +71,13 @@ impl Members {
                     result = Err(fault);
                     true
                 }
-                // A group below that has gone.
-                Err(_gone) => false,
+                // A group below that has gone; or a threaded one, whose processes the list above it has.
+                Err(Fault::Os(libc::ENODEV | libc::EOPNOTSUPP)) => false,
+                Err(fault) if fault.is_absent() => false,
+                Err(fault) => {
+                    result = Err(fault);
+                    true
+                }
             });
         if pids.len() > PROCESSES_MAX {
             result = Err(Fault::TooMany);

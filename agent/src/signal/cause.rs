@@ -1,0 +1,48 @@
+//! The word for a kind of reason, as a metric's label has it: few, and the same for ever.
+
+use super::reading::Fault;
+
+impl Fault {
+    /// The kind of reason. Which field or file it is about is left out: labels are from a bounded set.
+    pub const fn cause(self) -> &'static str {
+        match self {
+            Self::NotSampled => "not_sampled",
+            Self::FirstSample => "first_sample",
+            Self::NoTimePassed => "no_time_passed",
+            Self::WentBack => "went_back",
+            Self::Implausible => "implausible",
+            Self::Os(errno) => of_errno(errno),
+            Self::Empty => "empty",
+            Self::TooLarge => "too_large",
+            Self::NoField(_) => "no_field",
+            Self::Malformed(_) => "malformed",
+            Self::TooFewPeriods => "too_few_periods",
+            Self::NoQuota => "no_quota",
+            Self::NotMounted => "not_mounted",
+            Self::OutOfSight => "out_of_sight",
+            Self::NotSetApart => "not_set_apart",
+            Self::Undefined => "undefined",
+            Self::HostOnly => "host_only",
+            Self::GroupOnly => "group_only",
+            Self::NoCollector => "no_collector",
+            Self::NoJvm => "no_jvm",
+            Self::NoPerfData => "no_perf_data",
+            Self::Idle => "idle",
+            Self::Frozen => "frozen",
+            Self::NoListener => "no_listener",
+            Self::HiddenListener => "hidden_listener",
+            Self::TooMany => "too_many",
+            Self::NotFinite => "not_finite",
+        }
+    }
+}
+
+const fn of_errno(errno: i32) -> &'static str {
+    match errno {
+        libc::ENOENT | libc::ENOTDIR => "absent",
+        libc::EACCES | libc::EPERM => "not_permitted",
+        libc::EOPNOTSUPP => "not_supported",
+        libc::ENODEV | libc::ESRCH | libc::ESTALE => "gone",
+        _ => "refused",
+    }
+}
