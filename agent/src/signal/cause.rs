@@ -1,6 +1,7 @@
 //! The word for a kind of reason, as a metric's label has it: few, and the same for ever.
 
 use super::reading::Fault;
+use crate::kernel::Lack;
 
 impl Fault {
     /// The kind of reason. Which field or file it is about is left out: labels are from a bounded set.
@@ -33,6 +34,9 @@ impl Fault {
             Self::HiddenListener => "hidden_listener",
             Self::TooMany => "too_many",
             Self::NotFinite => "not_finite",
+            Self::NoTurn => "no_turn",
+            Self::NoPause => "no_pause",
+            Self::Kernel(lack) => of_lack(lack),
         }
     }
 }
@@ -44,5 +48,21 @@ const fn of_errno(errno: i32) -> &'static str {
         libc::EOPNOTSUPP => "not_supported",
         libc::ENODEV | libc::ESRCH | libc::ESTALE => "gone",
         _ => "refused",
+    }
+}
+
+const fn of_lack(lack: Lack) -> &'static str {
+    match lack {
+        Lack::SwitchedOff => "programs_off",
+        Lack::Starting => "programs_starting",
+        Lack::OldKernel => "programs_old_kernel",
+        Lack::Capability => "programs_capability",
+        Lack::Lockdown => "programs_lockdown",
+        Lack::NoTypes => "programs_no_types",
+        Lack::NoTracefs => "programs_no_tracefs",
+        Lack::Refused => "programs_refused",
+        Lack::OverBudget => "programs_over_budget",
+        Lack::NotOnThisRung => "programs_other_rung",
+        Lack::NoSlot => "programs_no_slot",
     }
 }
