@@ -7,6 +7,7 @@ use tidegate_abi::signal::SignalId;
 use super::super::kept_file::ReadBuffer;
 use super::super::reading::{Fault, Readings};
 use super::super::roots::Roots;
+use super::super::sampler::Sampler;
 use super::HostSignals;
 
 fn host_in(dir: &Path) -> HostSignals {
@@ -91,9 +92,12 @@ fn the_real_host_tells_its_signals() {
 #[test]
 fn without_any_file_every_signal_says_why() {
     let dir = tempfile::tempdir().unwrap();
-    let mut out = Readings::new();
-    host_in(dir.path()).sample(1, &mut ReadBuffer::new(), &mut out);
-    for (id, reading) in out.iter() {
+    let mut sampler = Sampler::new(Roots {
+        proc: dir.path().to_path_buf(),
+        cgroup: dir.path().to_path_buf(),
+    });
+    sampler.sample(1);
+    for (id, reading) in sampler.host().iter() {
         let missing = reading.get().unwrap_err();
         assert_ne!(missing.fault, Fault::NotSampled, "{id:?}");
     }
