@@ -15,7 +15,7 @@ use tidegate_abi::signal::SignalId;
 use tidegate_agent::bench::Crowd;
 use tidegate_agent::control::{Declared, Driver, Event, Handle, Pages, Plan, start};
 use tidegate_agent::recording;
-use tidegate_agent::signal::{Roots, Sampler};
+use tidegate_agent::signal::{PressureTriggers, Roots, Sampler};
 use tidegate_agent::tenant::HOST;
 use tidegate_agent::tenant::scope_resolver::ScopeResolver as _;
 use tidegate_segment::board::{self, AgentLife, Board, Process, SeatWriter, Settings};
@@ -411,7 +411,9 @@ fn the_sampler_thread_ticks_on_time_and_stops_when_told() {
         // The test takes the first five and leaves.
         let _full: Result<(), _> = told.try_send(late);
     };
-    let ticking = start(driver, Duration::from_millis(20), on_late).expect("it starts");
+    let triggers = PressureTriggers::arm(false, &Roots::default());
+    let tick = Duration::from_millis(20);
+    let ticking = start(driver, triggers, tick, on_late).expect("it starts");
     for _tick in 0..5 {
         lates
             .recv_timeout(Duration::from_secs(10))

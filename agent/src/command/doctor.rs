@@ -73,7 +73,8 @@ struct Rungs {
 /// The step of a ladder in use, and what would give a better one.
 #[derive(Debug, Serialize)]
 struct Rung {
-    rung: &'static str,
+    #[serde(rename = "rung")]
+    name: &'static str,
     /// Why there is no better one, where the kernel said it.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
@@ -245,9 +246,9 @@ fn psi_triggers(triggers: &Triggers) -> BTreeMap<&'static str, Rung> {
 }
 
 impl Rung {
-    fn new(rung: &'static str, better: Option<&'static str>) -> Self {
+    fn new(name: &'static str, better: Option<&'static str>) -> Self {
         Self {
-            rung,
+            name,
             why: None,
             better,
         }
@@ -256,7 +257,7 @@ impl Rung {
     fn write(&self, text: &mut String, name: &str) -> std::fmt::Result {
         let why = self.why.as_ref();
         let why = why.map_or_else(String::new, |why| format!(": {why}"));
-        writeln!(text, "{name:<18} by {}{why}", self.rung)?;
+        writeln!(text, "{name:<18} by {}{why}", self.name)?;
         match self.better {
             Some(better) => writeln!(text, "{:<18}   for a better one: {better}", ""),
             None => Ok(()),

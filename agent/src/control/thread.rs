@@ -82,8 +82,9 @@ impl Ticking {
     }
 }
 
-/// Starts the sampler thread with a tick of this length, which `triggers` can make come early. `on_late` is told
-/// how late each tick was that came when it was due; it runs in the tick and must neither allocate nor wait.
+/// Starts the sampler thread with a tick of this length, which `triggers` can make come early.
+///
+/// `on_late` is told how late each tick was that came when it was due; it runs in the tick and must neither allocate nor wait.
 ///
 /// # Errors
 /// The system has no thread left.
@@ -140,6 +141,7 @@ fn sleep_until(due_ns: u64) {
 /// not move the ones after it. Ticks that were missed altogether are not made up for. A tick that comes early
 /// begins the multiples anew, so that none follows it too soon to measure a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_field_names, reason = "the unit is part of each name")]
 struct Schedule {
     due_ns: u64,
     /// Half a tick after the last one.

@@ -46,6 +46,7 @@ fn pass(tenant: &Tenant, slot: Slot, args: &[Arg<'_>]) -> bool {
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "the figure is quoted in the README")]
 fn a_hundred_thousand_resources_with_a_rule_each_take_less_than_64_mib() {
     const RESOURCES: u32 = 100_000;
     // One slot in eight is kept for names in rules; these are names in rules.
@@ -83,6 +84,7 @@ fn a_hundred_thousand_resources_with_a_rule_each_take_less_than_64_mib() {
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "the figure is quoted in the README")]
 fn a_million_values_of_a_parameter_take_no_more_memory_than_one() {
     let tenant = tenant(Geometry::new(1024, 4, 2, 2).unwrap());
     let directory = tenant.directory();

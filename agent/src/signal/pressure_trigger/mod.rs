@@ -2,7 +2,7 @@
 //!
 //! A trigger is armed by writing `some STALL WINDOW` (µs, ended by NUL) to a pressure file. While it is open, poll
 //! answers `POLLPRI` once for each window in which tasks waited for more than the stall. Windows of less than
-//! 2 s take CAP_SYS_RESOURCE; without it some kernels allow multiples of 2 s, others nothing.
+//! 2 s take `CAP_SYS_RESOURCE`; without it some kernels allow multiples of 2 s, others nothing.
 //! Source: the kernel's Documentation/accounting/psi.rst.
 
 #[cfg(test)]
@@ -51,7 +51,7 @@ impl Pressure {
 /// How often an armed trigger looks. Both fire when tasks waited for a tenth of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TriggerForm {
-    /// Windows of 1 s, for whoever has CAP_SYS_RESOURCE.
+    /// Windows of 1 s, for whoever has `CAP_SYS_RESOURCE`.
     Second,
     /// Windows of 2 s.
     TwoSeconds,
