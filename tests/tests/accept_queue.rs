@@ -58,7 +58,7 @@ fn the_queue_of_a_listener_is_told_while_its_service_lives() {
 }
 
 #[test]
-fn a_service_that_holds_nothing_refuses_while_too_much_waits_at_its_door() {
+fn alone_a_service_that_holds_nothing_refuses_while_too_much_waits_at_its_door() {
     let agent = Agent::start("", SMALL);
     let mut actor = Actor::start(&agent.runtime_dir());
     let port = actor.ask("listen");

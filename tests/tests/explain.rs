@@ -3,12 +3,14 @@
 #![cfg(test)]
 
 use std::process::Output;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tidegate_client::argument::text_hash;
 use tidegate_client::{Arg, Client, Door};
 use tidegate_tests::agent::{Agent, CALM};
 use tidegate_tests::program::Program;
+use tidegate_tests::until;
 
 const RULES: &str = r#"
 [[param]]
@@ -101,6 +103,10 @@ fn each_rule_tells_what_it_refused_to_a_service_on_the_pages() {
     assert_eq!(all.pointer("/counts/passed_total"), Some(&json!(3)));
     assert_eq!(all.pointer("/counts/refused_total/param"), Some(&json!(1)));
     assert_eq!(all.pointer("/counts/refused_total/flow"), Some(&json!(1)));
+    // The first tick brings the scope of the host.
+    until::holds("the first tick", Duration::from_secs(10), || {
+        agent.get("/v1/status").pointer("/scopes/0").is_some()
+    });
     let output = explain(&agent, &["order"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     for line in [

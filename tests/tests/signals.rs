@@ -172,12 +172,16 @@ fn tasks_that_begin_to_wait_bring_a_tick_forward_and_metrics_count_it() {
 #[test]
 fn metrics_say_what_kind_of_reason_a_missing_signal_has() {
     let agent = Agent::start("", CALM);
-    let metrics = agent.ask_http("GET", "/metrics", "").body;
     let burst = "{scope=\"host\",signal=\"burst\"";
-    for line in [
+    let lines = [
         format!("tidegate_signal_measured{burst}}} 0"),
         format!("tidegate_signal_missing{burst},cause=\"group_only\"}} 1"),
-    ] {
-        assert!(metrics.lines().any(|shown| shown == line), "{line}");
-    }
+    ];
+    // The first tick brings them.
+    until_it::holds("both lines", Duration::from_secs(10), || {
+        let metrics = agent.ask_http("GET", "/metrics", "").body;
+        lines
+            .iter()
+            .all(|line| metrics.lines().any(|shown| shown == line))
+    });
 }

@@ -46,6 +46,8 @@ impl Rung {
 pub enum Lack {
     /// The operator does not want them.
     SwitchedOff,
+    /// The agent reads a tree that stands for `/proc`, so what this kernel does is not its host's.
+    OtherFiles,
     /// They are being loaded.
     Starting,
     /// A kernel from before 5.8.
@@ -73,6 +75,7 @@ impl Lack {
     pub const fn text(self) -> &'static str {
         match self {
             Self::SwitchedOff => "kernel programs are switched off",
+            Self::OtherFiles => "other files stand for /proc or /sys/fs/cgroup",
             Self::Starting => "kernel programs are being loaded",
             Self::OldKernel => "kernel programs need Linux 5.8",
             Self::Capability => "kernel programs need CAP_BPF and CAP_PERFMON",
@@ -90,6 +93,7 @@ impl Lack {
     pub const fn remedy(self) -> &'static str {
         match self {
             Self::SwitchedOff => "set [ebpf] enabled = true",
+            Self::OtherFiles => "leave out --proc-root and --cgroup-root",
             Self::Starting => "nothing: it comes within seconds",
             Self::OldKernel => "a kernel from 5.8 on",
             Self::Capability => {

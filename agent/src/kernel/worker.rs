@@ -97,14 +97,21 @@ impl Worker {
         }
     }
 
+    /// Why no step is tried at all, if none is.
+    fn unwanted(&self) -> Option<Lack> {
+        if !self.settings.enabled {
+            return Some(Lack::SwitchedOff);
+        }
+        (self.roots != Roots::default()).then_some(Lack::OtherFiles)
+    }
+
     /// Takes the best step that this host allows.
     fn climb(&mut self) {
         self.missed.clear();
         self.try_again_ns = u64::MAX;
-        if !self.settings.enabled {
-            self.missed
-                .push(Missed::plainly(Rung::Typed, Lack::SwitchedOff));
-            return self.settle(Err(Lack::SwitchedOff));
+        if let Some(lack) = self.unwanted() {
+            self.missed.push(Missed::plainly(Rung::Typed, lack));
+            return self.settle(Err(lack));
         }
         for rung in [Rung::Typed, Rung::Plain] {
             match self.load(rung, None) {

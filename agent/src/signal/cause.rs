@@ -54,6 +54,7 @@ const fn of_errno(errno: i32) -> &'static str {
 const fn of_lack(lack: Lack) -> &'static str {
     match lack {
         Lack::SwitchedOff => "programs_off",
+        Lack::OtherFiles => "programs_other_files",
         Lack::Starting => "programs_starting",
         Lack::OldKernel => "programs_old_kernel",
         Lack::Capability => "programs_capability",
