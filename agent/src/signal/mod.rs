@@ -40,6 +40,8 @@ mod cgroup;
 mod directory;
 #[cfg(test)]
 mod fixture;
+#[cfg(fuzzing)]
+pub mod fuzz;
 mod group_finder;
 mod groups;
 mod host;
