@@ -1,48 +1,86 @@
 //! The parsers as the fuzzer sees them.
 
+use std::hint::black_box;
+
+use super::jvm::find::innermost_pid;
 use super::parse::{
     cpu_set, field, hsperfdata, load_average, membership, mount_info, pressure, proc_stat, quota,
-    sched_stat, sole_number, task_stat,
+    sched_stat, sock_diag, sole_number, task_stat,
 };
+use super::processes::members;
 use super::truth::Version;
+
+/// One for each kind of file, in the order of the seeds' first byte.
+const READERS: [fn(&[u8]); 17] = [
+    |content| seen(proc_stat::parse(content)),
+    |content| seen(load_average::parse(content)),
+    |content| seen(pressure::parse(content)),
+    |content| seen(sched_stat::parse_host_wait_ns(content)),
+    |content| seen(sched_stat::parse(content)),
+    |content| seen(task_stat::parse(content)),
+    |content| seen(membership::parse(content)),
+    |content| seen(mount_info::parse(content)),
+    read_quota,
+    |content| seen(cpu_set::parse(content)),
+    |content| seen(hsperfdata::parse(content)),
+    |content| read_counters(content, Version::V1),
+    |content| read_counters(content, Version::V2),
+    |content| seen((field(content, "nr_periods"), sole_number(content, "one"))),
+    read_socket_diagnosis,
+    |content| seen(innermost_pid(content)),
+    |content| seen(members::pid(content)),
+];
+
+/// Keeps the compiler from leaving out what nobody looks at.
+fn seen<T>(value: T) {
+    let _value = black_box(value);
+}
 
 /// Reads `content` as the file of this number, modulo how many there are.
 pub fn parse(which: u8, content: &[u8]) {
-    match which % 14 {
-        0 => drop(proc_stat::parse(content)),
-        1 => drop(load_average::parse(content)),
-        2 => drop(pressure::parse(content)),
-        3 => drop(sched_stat::parse_host_wait_ns(content)),
-        4 => drop(sched_stat::parse(content)),
-        5 => drop(task_stat::parse(content)),
-        6 => drop(membership::parse(content)),
-        7 => drop(mount_info::parse(content)),
-        8 => check_quota(content),
-        9 => drop(cpu_set::parse(content)),
-        10 => drop(hsperfdata::parse(content)),
-        11 => check_counters(content, Version::V1),
-        12 => check_counters(content, Version::V2),
-        _ => drop((field(content, "nr_periods"), sole_number(content, "one"))),
+    let which = usize::from(which) % READERS.len();
+    if let Some(read) = READERS.get(which) {
+        read(content);
     }
 }
 
-fn check_quota(content: &[u8]) {
-    let told = [
-        quota::parse_max(content),
-        quota::parse_cfs_quota(b"1").and_then(|run| match run {
-            Some(run_us) => quota::join_cfs_period(run_us, content).map(Some),
-            None => Ok(None),
-        }),
-    ];
-    for quota in told.into_iter().flatten().flatten() {
-        assert!(quota.cpus() > 0.0 && quota.cpus().is_finite());
+fn read_quota(content: &[u8]) {
+    let joined = quota::join_cfs_period(20_000, content).map(Some);
+    for quota in [quota::parse_max(content), joined]
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        assert!(quota.cpus() > 0.0 && quota.cpus().is_finite(), "{quota:?}");
     }
-    drop(quota::parse_cfs_quota(content));
+    seen(quota::parse_cfs_quota(content));
 }
 
-fn check_counters(content: &[u8], version: Version) {
+fn read_counters(content: &[u8], version: Version) {
     let truth = version.truth();
-    for counter in [truth.usage, truth.user, truth.periods, truth.throttled_time] {
-        drop(counter.read(content));
+    let counters = [
+        truth.usage,
+        truth.user,
+        truth.system,
+        truth.periods,
+        truth.throttled,
+        truth.throttled_time,
+        truth.bursts,
+    ];
+    for counter in counters {
+        seen(counter.read(content));
     }
+}
+
+/// The first four bytes are the number of the question.
+fn read_socket_diagnosis(content: &[u8]) {
+    let Some((sequence, packet)) = content.split_first_chunk() else {
+        return;
+    };
+    let messages = sock_diag::messages(packet, u32::from_ne_bytes(*sequence));
+    // The smallest message is a header.
+    assert!(
+        messages.count() <= packet.len() / 16,
+        "a message is read twice"
+    );
 }

@@ -2,10 +2,11 @@
 //! pages stays inside them.
 #![no_main]
 
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 
 use libfuzzer_sys::fuzz_target;
-use tidegate_abi::decision::{LossMode, Outcome};
+use tidegate_abi::board::ScopeWord;
+use tidegate_abi::decision::{LossMode, Outcome, ScopeState};
 use tidegate_abi::geometry::Geometry;
 use tidegate_agent::config::schema::source::Source;
 use tidegate_agent::rule::{Quirks, RuleSet};
@@ -13,7 +14,7 @@ use tidegate_agent::rule_source::directory::read;
 use tidegate_agent::tenant::OPEN_SCOPE;
 use tidegate_agent::tenant::directory::Directory;
 use tidegate_agent::tenant::limit::Limits;
-use tidegate_segment::board::{self, Board, Process, Settings, Slot};
+use tidegate_segment::board::{self, Board, Process, ScopeReport, Settings, Slot, TickWriter};
 use tidegate_segment::clock::Clock;
 use tidegate_segment::gate::{Arg, Gate, Request, Step, Verdict};
 use tidegate_segment::lane::Lane;
@@ -36,8 +37,10 @@ impl Clock for Scripted {
 struct World {
     clock: Scripted,
     gate: Gate,
+    tick: RefCell<TickWriter>,
     board: Board,
     ledger: Ledger,
+    geometry: Geometry,
     page: Page,
     first_word: usize,
     slots: Vec<Slot>,
@@ -46,7 +49,7 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let geometry = Geometry::new(64, 4, 3, 4).expect("sizes are allowed");
+        let geometry = Geometry::new(64, 4, 3, 2).expect("sizes are allowed");
         let settings = Settings {
             generation: 1,
             time_to_live_ns: u64::MAX,
@@ -67,32 +70,65 @@ impl World {
         writers.tick.publish_scope(0, &OPEN_SCOPE);
         writers.tick.publish_samples(Some(1.0), Some(0.5));
         let directory = Directory::new(writers.rules, ledger).expect("room for two names");
-        let rules = read("every_kind.toml".as_ref(), &Source::new("every_kind.toml", RULES));
+        let rules = read(
+            "every_kind.toml".as_ref(),
+            &Source::new("every_kind.toml", RULES),
+        );
         let set = RuleSet::build(rules.rules, Quirks::None).expect("the rules are valid");
         let published = directory.publish(Limits::of(set.into()), 1_000_000_000);
-        assert!(published.expect("they fit").unplaced.is_empty());
-        let slots = directory.list().into_iter().map(|(_name, slot)| slot).collect();
+        let unplaced = published.expect("they fit").unplaced;
+        assert!(unplaced.is_empty(), "no room for {unplaced:?}");
+        let slots = directory
+            .list()
+            .into_iter()
+            .map(|(_name, slot)| slot)
+            .collect();
         Self {
             clock: Scripted(Cell::new(1 << 40)),
             gate: Gate::new(board, ledger, 1, generation),
+            tick: RefCell::new(writers.tick),
             board,
             ledger,
+            geometry,
             page,
             first_word: geometry.ledger().scopes.start(),
             slots,
-            foreign: Page::private(1024),
+            foreign: Page::private(geometry.board().words.max(geometry.ledger().words)),
         }
     }
 
     fn run(&self, turns: &[u8], words: &[u64]) {
         for turn in turns {
             fill(self.page, self.first_word, words);
+            self.publish(*turn);
             let at = usize::from(*turn) % self.slots.len();
-            self.clock.0.set(self.clock.0.get() + (u64::from(*turn) << 22));
+            self.clock
+                .0
+                .set(self.clock.0.get() + (u64::from(*turn) << 22));
             if let Some(&slot) = self.slots.get(at) {
                 self.ask(slot, u32::from(*turn) & 3);
             }
         }
+    }
+
+    /// Whatever the agent says of the scope, the ledger says what is in flight.
+    fn publish(&self, turn: u8) {
+        let state = match turn >> 6 {
+            0 | 1 => ScopeState::Healthy,
+            2 => ScopeState::Overload,
+            _ => ScopeState::Reject,
+        };
+        let word = ScopeWord {
+            state,
+            short: turn & 32 != 0,
+            near: true,
+            entry: 40,
+            tight: 10,
+        };
+        let report = ScopeReport { word, ..OPEN_SCOPE };
+        let mut tick = self.tick.borrow_mut();
+        tick.publish_scope(0, if turn < 64 { &OPEN_SCOPE } else { &report });
+        tick.publish_cutoff(0, u32::from(turn));
     }
 
     fn ask(&self, slot: Slot, lane: u32) {
@@ -149,6 +185,6 @@ fuzz_target!(|bytes: &[u8]| {
         // What a service takes for a board must say that it is one.
         fill(world.foreign, 0, &words);
         let _board = Board::open(world.foreign);
-        let _ledger = Ledger::open(world.foreign);
+        let _ledger = Ledger::open(world.foreign, world.geometry);
     });
 });

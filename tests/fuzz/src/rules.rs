@@ -26,7 +26,11 @@ fuzz_target!(|bytes: &[u8]| {
     let text = String::from_utf8_lossy(content).into_owned();
     let which = usize::from(which) % (NAMES.len() + 1);
     let Some(name) = NAMES.get(which) else {
-        show(&Config::parse(&Source::new("tidegate.toml", text)).err().unwrap_or_default());
+        show(
+            &Config::parse(&Source::new("tidegate.toml", text))
+                .err()
+                .unwrap_or_default(),
+        );
         return;
     };
     let read = directory::read(Path::new(name), &Source::new(*name, text));

@@ -58,7 +58,7 @@ pub(super) fn file(
 }
 
 /// The pid of a process in its own pid namespace: the last of the line `NSpid`.
-fn innermost_pid(status: &[u8]) -> Option<u64> {
+pub(in crate::signal) fn innermost_pid(status: &[u8]) -> Option<u64> {
     let line = lines(status).find(|line| line.starts_with(b"NSpid:"))?;
     words(line).last().and_then(number)
 }

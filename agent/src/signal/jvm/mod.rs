@@ -1,6 +1,6 @@
 //! The JVMs of a group, seen from outside: nothing is attached, nothing is mapped, a file is read.
 
-mod find;
+pub(super) mod find;
 mod full_gc;
 
 #[cfg(test)]

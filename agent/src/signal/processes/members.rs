@@ -93,7 +93,7 @@ impl Members {
 }
 
 /// A pid of our own pid namespace; the kernel writes 0 for a process that is in another.
-fn pid(line: &[u8]) -> Option<u32> {
+pub(in crate::signal) fn pid(line: &[u8]) -> Option<u32> {
     number(line.trim_ascii())
         .and_then(|pid| u32::try_from(pid).ok())
         .filter(|pid| *pid != 0)

@@ -2,7 +2,7 @@
 //! for a CPU, and whether it was the garbage collector that used it.
 
 mod look;
-mod members;
+pub(super) mod members;
 mod process;
 mod scan;
 mod thread;
