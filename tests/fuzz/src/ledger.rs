@@ -49,7 +49,7 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let geometry = Geometry::new(128, 4, 3, 2).expect("sizes are allowed");
+        let geometry = Geometry::new(1024, 4, 3, 2).expect("sizes are allowed");
         let settings = Settings {
             generation: 1,
             time_to_live_ns: u64::MAX,
