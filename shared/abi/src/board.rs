@@ -252,7 +252,7 @@ impl Needs {
         SYSTEM = 1 << 7;
         /// Sentinel's behaviour, known defects included.
         QUIRKS = 1 << 8;
-        /// The rules in the table are short enough for the record, see [`super::short`].
+        /// The rules in the table are short enough for the record, see [`crate::board::short`].
         SHORT = 1 << 9;
         /// A rule in the table counts requests of an origin apart, on a node of their own.
         ORIGINS = 1 << 10;
