@@ -13,7 +13,7 @@ use tidegate_segment::board::{
     self, Board, ClockSource, FlowLimit, FlowRule, OriginTest, Process, Record, Rule, RuleKind,
     ScopeReport, Settings, Slot, Subject, Writers,
 };
-use tidegate_segment::clock::{Calibration, monotonic_ns, read_both};
+use tidegate_segment::clock::Calibration;
 use tidegate_segment::gate::{Gate, Plain, Request, Step, Ticket, Verdict};
 use tidegate_segment::lane;
 use tidegate_segment::ledger::Ledger;
@@ -35,12 +35,16 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// New pages that tell the time by this clock.
+    /// New pages that tell the time by [`still`].
     ///
     /// # Panics
     /// The sizes are fixed and right.
     #[must_use]
-    pub fn new(clock: ClockSource) -> Self {
+    #[expect(
+        clippy::new_without_default,
+        reason = "pages are made, there are none by default"
+    )]
+    pub fn new() -> Self {
         let geometry = Geometry::new(16, 2, 2, 1).expect("sizes within their maxima");
         let settings = Settings {
             generation: 1,
@@ -53,8 +57,8 @@ impl Pages {
             board::create(page, geometry, settings).expect("a page of that size");
         let ledger = Ledger::create(Page::private(geometry.ledger().words), geometry)
             .expect("a page of that size");
-        writers.tick.publish_clock(clock);
-        writers.tick.beat(monotonic_ns());
+        writers.tick.publish_clock(still());
+        writers.tick.beat(STILL_NS);
         let report = ScopeReport {
             word: ScopeWord {
                 state: ScopeState::Healthy,
@@ -142,15 +146,12 @@ pub const fn flow(limit: u32) -> RuleKind {
     })
 }
 
-/// A breaker that opens when more than half of the calls take longer than that.
+/// A breaker that opens when more than half of the calls are bad.
 #[must_use]
-pub const fn breaker(max_rt_ns: u64) -> RuleKind {
+pub const fn breaker(trip: Trip) -> RuleKind {
     RuleKind::Degrade {
         breaker: Breaker {
-            trip: Trip::SlowRatio {
-                max_rt_ns,
-                ratio: 0.5,
-            },
+            trip,
             min_requests: 5,
             recovery_ns: 3_600_000_000_000,
             lease_ns: 3_600_000_000_000,
@@ -160,16 +161,18 @@ pub const fn breaker(max_rt_ns: u64) -> RuleKind {
     }
 }
 
-/// The time stamp counter, calibrated over a few milliseconds.
-///
-/// # Panics
-/// Where the counter stands still.
+/// The time of [`still`], ns.
+const STILL_NS: u64 = 1_000_000_000_000;
+
+/// The time stamp counter with a calibration by which no time passes: read and converted as ever, and yet
+/// every decision of a run is made at the same moment, so that the same instructions run each time.
 #[must_use]
-pub fn counter() -> ClockSource {
-    let first = read_both();
-    while monotonic_ns() < first.ns + 20_000_000 {}
-    let calibration = Calibration::between(first, read_both()).expect("a counter that advances");
-    ClockSource::Counter(calibration)
+pub const fn still() -> ClockSource {
+    ClockSource::Counter(Calibration {
+        tsc: 0,
+        ns: STILL_NS,
+        mult: 0,
+    })
 }
 
 /// Enters as a service does; the ticket if that is admitted on the express way.
@@ -205,7 +208,7 @@ fn enter_at_length(gate: &Gate, slot: Slot) {
 
 /// Gives an admitted request back.
 #[inline(always)]
-pub fn exit(gate: &Gate, ticket: &Ticket) {
+pub fn exit(gate: &Gate, ticket: &Ticket, outcome: Outcome) {
     let (clock, lane) = (gate.board(), lane::current());
-    gate.give_back(clock, lane, black_box(ticket), Outcome::Ok);
+    gate.give_back(clock, lane, black_box(ticket), outcome);
 }

@@ -2,9 +2,15 @@
 
 use std::process::ExitCode;
 
-use tidegate_bench::{NEVER_REACHED, Pages, breaker, counter, enter, exit, flow};
+use tidegate_abi::decision::Outcome;
+use tidegate_bench::{NEVER_REACHED, Pages, breaker, enter, exit, flow};
+use tidegate_limits::breaker::trip::Trip;
 
-const LONG_NS: u64 = 3_600_000_000_000;
+const NEVER_SLOW: Trip = Trip::SlowRatio {
+    max_rt_ns: 3_600_000_000_000,
+    ratio: 0.5,
+};
+const HALF_BAD: Trip = Trip::ErrorRatio(0.5);
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -13,15 +19,24 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let calls: u32 = calls.parse().unwrap_or(0);
-    let mut pages = Pages::new(counter());
+    let mut pages = Pages::new();
     let (what, resource) = case.split_once(':').unwrap_or(("pass", &case));
-    let slot = match resource {
-        "bare" => pages.plain("bare", None),
-        "flow" => pages.plain("flow", Some(NEVER_REACHED)),
-        "full" => pages.plain("full", Some(0)),
-        "flow_degrade" => pages.ruled("both", &[flow(NEVER_REACHED), breaker(LONG_NS)]),
-        "full_degrade" => pages.ruled("both", &[flow(0), breaker(LONG_NS)]),
-        "open" => pages.ruled("open", &[flow(NEVER_REACHED), breaker(0)]),
+    let (slot, outcome) = match resource {
+        "bare" => (pages.plain("bare", None), Outcome::Ok),
+        "flow" => (pages.plain("flow", Some(NEVER_REACHED)), Outcome::Ok),
+        "full" => (pages.plain("full", Some(0)), Outcome::Ok),
+        "flow_degrade" => {
+            let rules = [flow(NEVER_REACHED), breaker(NEVER_SLOW)];
+            (pages.ruled("both", &rules), Outcome::Ok)
+        }
+        "full_degrade" => {
+            let rules = [flow(0), breaker(NEVER_SLOW)];
+            (pages.ruled("both", &rules), Outcome::Ok)
+        }
+        "open" => {
+            let rules = [flow(NEVER_REACHED), breaker(HALF_BAD)];
+            (pages.ruled("open", &rules), Outcome::Error)
+        }
         _ => {
             eprintln!("no case {case}");
             return ExitCode::from(2);
@@ -31,17 +46,17 @@ fn main() -> ExitCode {
     // Lanes, cells and breakers are as they are after the first calls.
     for _call in 0..64 {
         if let Some(pass) = enter(&gate, slot) {
-            exit(&gate, &pass);
+            exit(&gate, &pass, outcome);
         }
     }
     let mut admitted = 0;
     match (what, enter(&gate, slot)) {
-        ("exit", Some(pass)) => (0..calls).for_each(|_call| exit(&gate, &pass)),
+        ("exit", Some(pass)) => (0..calls).for_each(|_call| exit(&gate, &pass, Outcome::Ok)),
         _ => {
             for _call in 0..calls {
                 if let Some(pass) = enter(&gate, slot) {
                     admitted += 1;
-                    exit(&gate, &pass);
+                    exit(&gate, &pass, Outcome::Ok);
                 }
             }
         }
