@@ -16,7 +16,7 @@ use tidegate_segment::board::{
 use tidegate_segment::clock::Calibration;
 use tidegate_segment::gate::{Gate, Plain, Request, Step, Ticket, Verdict};
 use tidegate_segment::lane;
-use tidegate_segment::ledger::Ledger;
+use tidegate_segment::ledger::{Ledger, Node};
 use tidegate_segment::page::Page;
 
 /// A limit that is in force and never reached in a run.
@@ -45,6 +45,15 @@ impl Pages {
         reason = "pages are made, there are none by default"
     )]
     pub fn new() -> Self {
+        Self::by(still(), STILL_NS)
+    }
+
+    /// New pages that tell the time by `clock`, where it is `now_ns`.
+    ///
+    /// # Panics
+    /// The sizes are fixed and right.
+    #[must_use]
+    pub fn by(clock: ClockSource, now_ns: u64) -> Self {
         let geometry = Geometry::new(16, 2, 2, 1).expect("sizes within their maxima");
         let settings = Settings {
             generation: 1,
@@ -57,8 +66,8 @@ impl Pages {
             board::create(page, geometry, settings).expect("a page of that size");
         let ledger = Ledger::create(Page::private(geometry.ledger().words), geometry)
             .expect("a page of that size");
-        writers.tick.publish_clock(still());
-        writers.tick.beat(STILL_NS);
+        writers.tick.publish_clock(clock);
+        writers.tick.beat(now_ns);
         let report = ScopeReport {
             word: ScopeWord {
                 state: ScopeState::Healthy,
@@ -118,6 +127,16 @@ impl Pages {
             quirks: Quirks::None,
             kind,
         }
+    }
+
+    /// The node of a resource and the clock of these pages, for a check of nothing but the window.
+    ///
+    /// # Panics
+    /// The slot is one of these pages.
+    #[must_use]
+    pub fn window(&self, slot: Slot) -> (Board, Node) {
+        let node = self.ledger.node(slot.index).expect("a slot of these pages");
+        (self.board, node)
     }
 
     /// A gate on these pages.
