@@ -9,20 +9,28 @@ use tidegate_tests::actor::Actor;
 use tidegate_tests::agent::{Agent, CALM};
 use tidegate_tests::until::{self, SOON};
 
-/// Limits of a handful of requests, and no rate too low for the law to act.
+/// A limit of a handful of requests whatever the machine does meanwhile. The rate at which a test asks says
+/// nothing of a capacity, so the response time counts alone (`delay`), which is next to nothing; and the CPU
+/// is short from the first tick on (`busy_ratio`), so the queue decides and not who else is busy.
 const SMALL: &str = "
 [cpu]
 enabled = false
 [load]
 enabled = false
 [law.entry]
-least_requests = 1.0
+delay = \"1ms\"
+least_requests = 10.0
 least_qps = 0.0
 [law.cold]
 entry_per_cpu = 1.0
 tight_per_cpu = 1.0
 [law.tight]
+delay = \"1ms\"
 slack_requests = 1.0
+floor_requests = 2
+[law.evidence]
+ticks = 1
+busy_ratio = 0.0
 ";
 
 /// The length of the host's accept queue as the agent tells it; `None` while it is not measured.

@@ -152,16 +152,21 @@ fn a_user_without_capabilities_gets_triggers_of_2_s_or_is_told_why_not() {
 
 #[test]
 fn tasks_that_begin_to_wait_bring_a_tick_forward_and_metrics_count_it() {
-    let agent = Agent::start("", CALM);
+    let agent = Agent::start("", &format!("{CALM}[signals]\npsi_triggers = true\n"));
     let status = agent.get("/v1/status");
     let trigger = &status["agent"]["psi_triggers"]["cpu"];
     if trigger["rung"] == "none" {
+        let switched_off = TriggerRefusal::Off.to_string();
+        assert_ne!(
+            trigger["reason"], switched_off,
+            "the configuration wants them"
+        );
         skip::skip(&format!("this kernel gives no trigger: {trigger}"));
         return;
     }
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let _load = Load::start(cpus * 2, 5);
-    until_it::holds("an early tick", Duration::from_secs(5), || {
+    let _load = Load::start(cpus * 2, 30);
+    until_it::holds("an early tick", Duration::from_secs(30), || {
         let metrics = agent.ask_http("GET", "/metrics", "").body;
         let early = "tidegate_pressure_triggers_total{pressure=\"cpu\"} ";
         let count = metrics.lines().find_map(|line| line.strip_prefix(early));

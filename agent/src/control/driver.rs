@@ -107,6 +107,13 @@ impl Driver {
         self.lateness = Lateness::of_a_minute(tick);
     }
 
+    /// The triggers as they were armed. Whoever asks before the first tick is told of them too.
+    pub(super) fn begin_with(&mut self, states: &TriggerStates) {
+        self.tell_triggers(states);
+        let triggers = self.triggers;
+        self.snapshot.fill(|snapshot| snapshot.triggers = triggers);
+    }
+
     /// The triggers that can make a tick come early, as they are now.
     pub(super) fn tell_triggers(&mut self, states: &TriggerStates) {
         self.triggers.states = *states;

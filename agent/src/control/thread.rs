@@ -96,6 +96,7 @@ pub fn start(
 ) -> io::Result<Ticking> {
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
+    driver.begin_with(triggers.states());
     let thread = std::thread::Builder::new()
         .name("sampler".to_owned())
         .spawn(move || {
