@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::program::Programs;
+use super::rung::Lack;
 use super::usdt;
 use crate::signal::open_below;
 
@@ -39,6 +40,8 @@ pub(super) struct Libraries {
     pub(super) probed: usize,
     /// Why one cannot be, the last one.
     pub(super) fault: Option<String>,
+    /// Whether one cannot be because probes are not permitted.
+    is_denied: bool,
     /// How often each process was looked at.
     looks: BTreeMap<u32, u8>,
     searched: bool,
@@ -68,6 +71,11 @@ impl Libraries {
                 self.look_at(proc, pid, programs);
             }
         }
+    }
+
+    /// Whether there are JVMs to probe and none may be.
+    pub(super) fn is_denied(&self) -> bool {
+        self.is_denied && self.probed == 0
     }
 
     /// Looks at every process again, for those that have become a JVM since.
@@ -100,8 +108,15 @@ impl Libraries {
         self.known.insert((found.dev(), found.ino()));
         match attach(&file, programs) {
             Ok(()) => self.probed = self.probed.saturating_add(1),
-            Err(fault) => {
-                let fault = format!("{}: {fault}", name.display());
+            Err(Unprobed { lack, why }) => {
+                let is_denied = lack == Some(Lack::Capability);
+                self.is_denied |= is_denied;
+                let name = name.display();
+                let fault = if is_denied {
+                    format!("{name}: {} ({why})", Lack::NoProbes)
+                } else {
+                    format!("{name}: {why}")
+                };
                 tracing::info!(fault, "pauses of a JVM are not seen");
                 self.fault = Some(fault);
             }
@@ -109,9 +124,26 @@ impl Libraries {
     }
 }
 
-fn attach(library: &File, programs: &mut Programs) -> Result<(), String> {
-    let file = library.try_clone().map_err(|error| error.to_string())?;
-    let probes = usdt::of_file(file).map_err(|fault| fault.to_string())?;
+/// Why a library is not probed.
+#[derive(Debug)]
+struct Unprobed {
+    /// The kernel's reason in one word, if it refused.
+    lack: Option<Lack>,
+    why: String,
+}
+
+impl Unprobed {
+    fn by(why: &(impl ToString + ?Sized)) -> Self {
+        Self {
+            lack: None,
+            why: why.to_string(),
+        }
+    }
+}
+
+fn attach(library: &File, programs: &mut Programs) -> Result<(), Unprobed> {
+    let file = library.try_clone().map_err(|error| Unprobed::by(&error))?;
+    let probes = usdt::of_file(file).map_err(|error| Unprobed::by(&error))?;
     // By its descriptor, so that it is the file that was looked into.
     let path = format!("/proc/self/fd/{}", library.as_raw_fd());
     let mut attached = 0_usize;
@@ -122,12 +154,17 @@ fn attach(library: &File, programs: &mut Programs) -> Result<(), String> {
         for probe in probes.iter().filter(named) {
             programs
                 .attach_probe(program, Path::new(&path), probe.place)
-                .map_err(|refused| refused.detail)?;
+                .map_err(|refused| Unprobed {
+                    lack: Some(refused.lack),
+                    why: refused.detail,
+                })?;
             attached = attached.saturating_add(1);
         }
     }
     if attached == 0 {
-        return Err("it has probes, but not those of a JVM's pauses".to_owned());
+        return Err(Unprobed::by(
+            "it has probes, but not those of a JVM's pauses",
+        ));
     }
     Ok(())
 }

@@ -67,6 +67,11 @@ impl Report {
         }
     }
 
+    /// What keeps the pauses of JVMs from this process, if a permission does.
+    pub fn probes_denied(&self) -> Option<Lack> {
+        self.pauses.is_denied().then_some(Lack::NoProbes)
+    }
+
     /// Why the step in use is not a better one, in one line.
     pub fn reason(&self) -> String {
         if self.missed.is_empty() {
@@ -100,7 +105,11 @@ impl ReportCell {
 
 /// Pauses of the JVMs in each slot: written by the thread that drains the ring, read by the tick.
 #[derive(Debug)]
-pub struct PauseTable(Box<[SlotPauses]>);
+pub struct PauseTable {
+    slots: Box<[SlotPauses]>,
+    /// 1 while no JVM may be probed.
+    denied: Word,
+}
 
 #[derive(Debug)]
 struct SlotPauses {
@@ -136,12 +145,27 @@ impl PauseTable {
             safepoints: Word::new(0),
             stopped_ns: Word::new(0),
         };
-        Self((0..slots).map(slot).collect())
+        Self {
+            slots: (0..slots).map(slot).collect(),
+            denied: Word::new(0),
+        }
+    }
+
+    /// Whether there are JVMs whose pauses cannot be seen for want of a permission. Relaxed, as below.
+    pub(crate) fn is_denied(&self) -> bool {
+        self.denied.load(Ordering::Relaxed) != 0
+    }
+
+    /// Says whether that is so.
+    pub(super) fn deny(&self, denied: bool) {
+        self.denied.store(denied.into(), Ordering::Relaxed);
     }
 
     /// The pauses of a slot. Relaxed: each word is a figure of its own.
     pub fn of(&self, slot: u32) -> PauseTotals {
-        let slot = usize::try_from(slot).ok().and_then(|slot| self.0.get(slot));
+        let slot = usize::try_from(slot)
+            .ok()
+            .and_then(|slot| self.slots.get(slot));
         let Some(slot) = slot else {
             return PauseTotals::default();
         };
@@ -157,7 +181,9 @@ impl PauseTable {
 
     /// Puts the pauses of a slot in.
     pub(crate) fn set(&self, slot: u32, totals: PauseTotals) {
-        let slot = usize::try_from(slot).ok().and_then(|slot| self.0.get(slot));
+        let slot = usize::try_from(slot)
+            .ok()
+            .and_then(|slot| self.slots.get(slot));
         let Some(slot) = slot else { return };
         let store = |word: &Word, value| word.store(value, Ordering::Relaxed);
         store(&slot.collections, totals.collections);

@@ -68,6 +68,8 @@ pub enum Lack {
     NotOnThisRung,
     /// More groups than the maps have room for.
     NoSlot,
+    /// Probes of a library are not permitted to this process.
+    NoProbes,
 }
 
 impl Lack {
@@ -86,6 +88,7 @@ impl Lack {
             Self::OverBudget => "kernel programs cost more than max_overhead",
             Self::NotOnThisRung => "the kernel programs in use do not tell it",
             Self::NoSlot => "more groups than kernel programs keep apart",
+            Self::NoProbes => "this kernel lets only CAP_SYS_ADMIN probe the library of a JVM",
         }
     }
 
@@ -106,6 +109,9 @@ impl Lack {
             Self::OverBudget => "raise [ebpf] max_overhead",
             Self::NotOnThisRung => "what the ladder of kernel programs in `tidegate doctor` lacks",
             Self::NoSlot => "watch fewer groups, or raise [pages] max_scopes",
+            Self::NoProbes => {
+                "run the agent as root, or add CAP_SYS_ADMIN to CapabilityBoundingSet and AmbientCapabilities of its unit"
+            }
         }
     }
 }

@@ -65,5 +65,6 @@ const fn of_lack(lack: Lack) -> &'static str {
         Lack::OverBudget => "programs_over_budget",
         Lack::NotOnThisRung => "programs_other_rung",
         Lack::NoSlot => "programs_no_slot",
+        Lack::NoProbes => "programs_no_probes",
     }
 }

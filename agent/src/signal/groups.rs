@@ -90,9 +90,11 @@ impl Group {
         self.life
     }
 
-    /// JVMs that were seen in it; `None` before the first look.
-    pub(super) fn jvm_count(&self) -> Option<usize> {
-        self.processes.jvms().map(<[u32]>::len)
+    /// Why no JVM is known in it, where that is so; `None` before the first look as well.
+    pub(super) fn without_jvm(&self) -> Option<Fault> {
+        let none_seen = self.processes.jvms()?.is_empty();
+        let unseen = self.processes.unseen();
+        none_seen.then(|| unseen.map_or(Fault::NoJvm, |missing| missing.fault))
     }
 
     /// What it keeps of the kernel's programs, and where their signals go.
@@ -236,7 +238,8 @@ impl Groups {
             if let Some(Some(group)) = self.slots.get_mut(self.next_look) {
                 group.processes.step(scan, buffer, &mut group.readings);
                 if let Some(pids) = group.processes.jvms() {
-                    group.jvms.sample(pids, scan, buffer, &mut group.readings);
+                    let seen = (pids, group.processes.unseen());
+                    group.jvms.sample(seen, scan, buffer, &mut group.readings);
                 }
             }
         }

@@ -119,7 +119,7 @@ impl KernelSignals {
 }
 
 fn sample_group(now_ns: u64, seen: Sight<'_>, own: Option<(u32, &PauseTable)>, group: &mut Group) {
-    let jvms = group.jvm_count();
+    let without_jvm = group.without_jvm();
     let (kernel, out) = group.kernel_and_readings();
     let Some((slot, pauses)) = own else {
         runqueue::lack(out, Lack::NoSlot);
@@ -137,10 +137,13 @@ fn sample_group(now_ns: u64, seen: Sight<'_>, own: Option<(u32, &PauseTable)>, g
     let totals = pauses.of(slot);
     let pause = if totals.safepoints > 0 || totals.collections > 0 {
         Ok(to_f64(totals.longest_ns) / NS_PER_S)
-    } else if jvms == Some(0) {
-        Err(Fault::NoJvm)
     } else {
-        Err(Fault::NoPause)
+        let unseen = if pauses.is_denied() {
+            Fault::Kernel(Lack::NoProbes)
+        } else {
+            Fault::NoPause
+        };
+        Err(without_jvm.unwrap_or(unseen))
     };
     out.set(SignalId::GcPause, pause.named(SOURCE));
 }

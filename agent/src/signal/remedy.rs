@@ -37,9 +37,7 @@ impl Missing {
             }
             Fault::TooMany => "watch fewer groups",
             Fault::NoTurn => "nothing: it comes once the scope has work to do",
-            Fault::NoPause => {
-                "nothing; or a JVM with DTrace probes, and CAP_SYS_ADMIN for the agent"
-            }
+            Fault::NoPause => "nothing: it comes with a pause; or a JVM with DTrace probes",
             Fault::Kernel(lack) => lack.remedy(),
         }
     }

@@ -65,6 +65,25 @@ fn two_capabilities_are_enough_for_the_scheduler() {
 }
 
 #[test]
+fn who_may_not_probe_a_jvm_is_told_which_capability_that_takes() {
+    if Watching::begin().is_none() {
+        return;
+    }
+    let Some(findings) = doctor(TWO) else { return };
+    let kernel = &findings["rungs"]["kernel"];
+    let Some(fault) = kernel["jvm_fault"].as_str() else {
+        let why = match kernel["jvm_libraries"].as_u64() {
+            Some(0) => "no JVM with probes is installed",
+            _probed => "this kernel lets CAP_PERFMON probe libraries",
+        };
+        return skip::skip(why);
+    };
+    for text in [fault, kernel["jvm_remedy"].as_str().unwrap_or_default()] {
+        assert!(text.contains("CAP_SYS_ADMIN"), "{kernel}");
+    }
+}
+
+#[test]
 fn without_a_capability_the_ladder_is_taken_and_says_why() {
     let Some(findings) = doctor("-all") else {
         return;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use crate::kernel::{self, Report};
+use crate::kernel::{self, Lack, Report};
 
 /// The step in use, and why it is not a better one.
 #[derive(Debug, Serialize)]
@@ -19,6 +19,8 @@ pub(super) struct Kernel {
     jvm_libraries: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     jvm_fault: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    jvm_remedy: Option<&'static str>,
 }
 
 /// A better step that was missed.
@@ -48,6 +50,7 @@ impl Kernel {
             run_ns: report.run_ns,
             jvm_libraries: report.jvm_libraries,
             jvm_fault: report.jvm_fault.clone(),
+            jvm_remedy: report.probes_denied().map(Lack::remedy),
         }
     }
 
@@ -62,6 +65,9 @@ impl Kernel {
         }
         for fault in self.unsampled.iter().chain(&self.jvm_fault) {
             writeln!(text, "{:<18}   {fault}", "")?;
+        }
+        if let Some(remedy) = self.jvm_remedy {
+            writeln!(text, "{:<18}   to have it: {remedy}", "")?;
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use super::kept_file::ReadBuffer;
 use super::meter::{Meter, to_f64};
 use super::parse::hsperfdata::{self, JvmCounters};
 use super::processes::Scan;
-use super::reading::{Fault, Named as _, Readings};
+use super::reading::{Fault, Missing, Named as _, Readings};
 
 /// Time between two readings of a JVM's counters.
 const SAMPLE_EVERY_NS: u64 = 1_000_000_000;
@@ -31,10 +31,11 @@ pub(crate) struct Jvms {
 
 impl Jvms {
     /// Reads the counters of the JVMs with these pids, once a second. Of several JVMs the worst share
-    /// and the sum of full collections are told; one that does not tell leaves that to the others.
+    /// and the sum of full collections are told; one that does not tell leaves that to the others. Where
+    /// there is none and some process could not be looked at (`unseen`), that is the cause: it may be one.
     pub(crate) fn sample(
         &mut self,
-        pids: &[u32],
+        (pids, unseen): (&[u32], Option<Missing>),
         scan: &mut Scan,
         buffer: &mut ReadBuffer,
         out: &mut Readings,
@@ -49,13 +50,15 @@ impl Jvms {
                 self.readers.push(JvmReader::new(*pid));
             }
         }
-        let mut told = JvmSample::missing(Fault::NoJvm);
+        let unseen = unseen.filter(|_missing| pids.is_empty());
+        let source = unseen.map_or(SOURCE, |missing| missing.source);
+        let mut told = JvmSample::missing(unseen.map_or(Fault::NoJvm, |missing| missing.fault));
         for reader in &mut self.readers {
             told = told.and(reader.sample(scan, buffer));
         }
-        out.set(SignalId::GcShare, told.gc_share.named(SOURCE));
-        out.set(SignalId::FullGc, told.full_gcs.map(to_f64).named(SOURCE));
-        out.set(SignalId::HeapUsed, told.heap_used.named(SOURCE));
+        out.set(SignalId::GcShare, told.gc_share.named(source));
+        out.set(SignalId::FullGc, told.full_gcs.map(to_f64).named(source));
+        out.set(SignalId::HeapUsed, told.heap_used.named(source));
     }
 }
 

@@ -91,6 +91,21 @@ fn a_group_without_a_jvm_says_so() {
 }
 
 #[test]
+fn where_a_thread_cannot_be_looked_at_that_is_told_and_not_that_no_jvm_runs() {
+    let tree = jvm();
+    let stat = tree.path("proc/10/task/10/stat");
+    fs::remove_file(&stat).unwrap();
+    // It opens and cannot be read.
+    fs::create_dir(&stat).unwrap();
+    let (sampler, key) = tree.watching("/app");
+    for id in TOLD {
+        let missing = missing(&sampler, key, id);
+        assert_eq!(missing.fault, Fault::Os(libc::EISDIR), "{}", id.name());
+        assert_eq!(missing.source, "/proc/PID/task/TID/stat");
+    }
+}
+
+#[test]
 fn a_file_cut_at_every_byte_gives_no_false_zero() {
     let whole = perf_data(8, 400_000_000);
     for end in (0..whole.len()).step_by(7) {

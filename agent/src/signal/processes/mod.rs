@@ -60,6 +60,8 @@ pub(crate) struct Processes {
 struct Seen {
     thread_groups: ThreadGroups,
     jvms: Vec<u32>,
+    /// Why a process or thread could not be looked at, the first one.
+    unseen: Option<Missing>,
 }
 
 impl Seen {
@@ -67,12 +69,14 @@ impl Seen {
         Self {
             thread_groups: ThreadGroups::new(),
             jvms: Vec::with_capacity(JVMS_MAX),
+            unseen: None,
         }
     }
 
     fn clear(&mut self) {
         self.thread_groups.clear();
         self.jvms.clear();
+        self.unseen = None;
     }
 
     /// Notes a JVM by its launcher or by a thread that every `HotSpot` has.
@@ -120,6 +124,11 @@ impl Processes {
         self.has_told.then_some(self.told.jvms.as_slice())
     }
 
+    /// Why there may be more than the last finished look saw; `None` if it saw all.
+    pub(crate) fn unseen(&self) -> Option<Missing> {
+        self.told.unseen
+    }
+
     /// Goes on with the look until it is finished or the tick has done its share.
     pub(crate) fn step(&mut self, scan: &mut Scan, buffer: &mut ReadBuffer, out: &mut Readings) {
         let kept = scan.kept();
@@ -155,7 +164,7 @@ impl Processes {
         self.growing.clear();
         if let Err(missing) = self.members.read(&mut self.pids, scan, buffer) {
             self.pids.clear();
-            self.look.hide(missing);
+            self.hide(missing);
         }
         self.expects_threads = !self.pids.is_empty();
     }
@@ -166,7 +175,7 @@ impl Processes {
         self.known.retain(|_pid, process| process.look == looks);
         if self.expects_threads && self.look.is_empty() {
             // All of them hidden: `/proc` of another pid namespace, or mounted with hidepid.
-            self.look.hide(Missing {
+            self.hide(Missing {
                 source: TASKS,
                 fault: Fault::Os(libc::ENOENT),
             });
@@ -236,8 +245,13 @@ impl Processes {
     /// A thread that ended while it was looked at is gone, and that is all; anything else hides it.
     fn note_unseen(&mut self, source: &'static str, fault: Fault) {
         if !is_ended(fault) {
-            self.look.hide(Missing { source, fault });
+            self.hide(Missing { source, fault });
         }
+    }
+
+    fn hide(&mut self, missing: Missing) {
+        self.look.hide(missing);
+        self.growing.unseen.get_or_insert(missing);
     }
 }
 
