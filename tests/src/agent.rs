@@ -38,6 +38,9 @@ pub const ONE_SEAT: &str = "
 max_seats = 2
 ";
 
+/// File in an agent's directory that takes its log, where there is one.
+const LOG: &str = "log";
+
 /// What came back over HTTP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
@@ -60,9 +63,28 @@ impl Agent {
     ///
     /// # Panics
     /// If it does not.
-    #[expect(clippy::expect_used, reason = "a test ends here")]
     pub fn start(rules: &str, config: &str) -> Self {
-        let dir = tempfile::tempdir().expect("there is room for a directory");
+        Self::start_in(temporary(), rules, config)
+    }
+
+    /// The same, with its log in a file for [`Agent::log`].
+    ///
+    /// # Panics
+    /// If it does not serve.
+    #[expect(clippy::expect_used, reason = "a test ends here")]
+    pub fn start_logging(rules: &str, config: &str) -> Self {
+        let dir = temporary();
+        fs::write(dir.path().join(LOG), "").expect("the directory is ours");
+        Self::start_in(dir, rules, config)
+    }
+
+    /// What it has logged so far; nothing unless it was started so.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.dir.path().join(LOG)).unwrap_or_default()
+    }
+
+    #[expect(clippy::expect_used, reason = "a test ends here")]
+    fn start_in(dir: TempDir, rules: &str, config: &str) -> Self {
         let rules_dir = dir.path().join("rules.d");
         fs::create_dir(&rules_dir).expect("the directory is ours");
         fs::write(rules_dir.join("test.toml"), rules).expect("the directory is ours");
@@ -242,7 +264,14 @@ impl Drop for Agent {
 }
 
 #[expect(clippy::expect_used, reason = "a test ends here")]
+fn temporary() -> TempDir {
+    tempfile::tempdir().expect("there is room for a directory")
+}
+
+#[expect(clippy::expect_used, reason = "a test ends here")]
 fn spawn(dir: &Path) -> Child {
+    // A file that is there already takes the log; otherwise it is the test's own.
+    let log = fs::OpenOptions::new().append(true).open(dir.join(LOG));
     Program::Tidegate
         .command()
         .arg("run")
@@ -252,6 +281,7 @@ fn spawn(dir: &Path) -> Child {
         .arg(dir.join("run"))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
+        .stderr(log.map_or_else(|_none| Stdio::inherit(), Stdio::from))
         .spawn()
         .expect("the agent starts")
 }

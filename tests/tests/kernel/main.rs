@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod budget;
 mod caps;
 mod jvm;
 mod object;
