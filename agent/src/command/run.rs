@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use tidegate_segment::os::heap;
+
 use super::output::Failure;
 use super::place::Surroundings;
 use crate::run::{self, Ended};
@@ -35,6 +37,7 @@ pub(super) struct Options {
 }
 
 pub(super) fn run(options: Options) -> Result<(), Failure> {
+    heap::stay_small();
     let sockets = options.runtime_dir.as_deref();
     let here = Surroundings::here();
     let directory = here.to_serve(sockets)?;

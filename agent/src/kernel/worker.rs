@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use tidegate_abi::kernel::group::ELSEWHERE;
 use tidegate_abi::kernel::pause::ProbeRecord;
 use tidegate_segment::clock::monotonic_ns;
+use tidegate_segment::os::heap::give_back;
 
 use super::budget::Budget;
 use super::jvm::Libraries;
@@ -164,6 +165,8 @@ impl Worker {
     /// Tells everybody what there is now.
     fn settle(&mut self, sight: Sight) {
         let rung = sight.map_or(Rung::Files, |view| view.rung);
+        // The loader reads all types of the kernel, twice, for the numbers of four tracepoints.
+        give_back();
         self.ends.show(sight);
         let missed = self.missed.clone();
         let unsampled = self
@@ -234,6 +237,7 @@ impl Worker {
         let counters = programs.view.counters();
         let cost = self.budget.take(now_ns, counters).unwrap_or_default();
         let (unpaired, libraries) = (self.pauses.unpaired, &self.libraries);
+        self.ends.pauses.deny(libraries.is_denied());
         self.ends.report.change(|report| {
             report.runs_per_s = cost.runs_per_s;
             report.run_ns = cost.run_ns;

@@ -19,6 +19,7 @@ const UNSAFE_FILES: &[&str] = &[
     "shared/segment/src/clock.rs",
     "shared/segment/src/os/child.rs",
     "shared/segment/src/os/fork.rs",
+    "shared/segment/src/os/heap.rs",
     "shared/segment/src/os/listener.rs",
     "shared/segment/src/os/map.rs",
     "shared/segment/src/os/sched.rs",

@@ -2,6 +2,7 @@
 
 pub mod child;
 pub mod fork;
+pub mod heap;
 pub mod listener;
 pub mod map;
 pub mod memfd;
