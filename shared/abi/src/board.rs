@@ -1,6 +1,9 @@
 //! The board: what the agent alone writes and every service maps read-only.
 
+mod surge;
+
 use crate::decision::ScopeState;
+pub use surge::SurgeWord;
 
 /// "TIDEGATE" read as a big-endian number; the first word of a board.
 pub const MAGIC: u64 = 0x5449_4445_4741_5445;
@@ -133,6 +136,10 @@ pub mod scope {
         ACCEPT_QUEUE = 6;
         /// Level from which requests are cut in overload, 1 to 384, the most important lowest; 0 = none is cut.
         CUTOFF = 7;
+        /// What a surge is measured from, see [`super::SurgeWord`]; 0 = nothing is a surge.
+        SURGE = 8;
+        /// Requests of other tenants in flight in the last tick, as far as they count here.
+        OTHERS = 9;
     }
 }
 
@@ -275,7 +282,7 @@ pub struct ScopeWord {
     pub state: ScopeState,
     /// The CPU was short in the last tick (the law's evidence P).
     pub short: bool,
-    /// In flight was at half the entry limit or more: count at each decision.
+    /// Count at each decision: in flight was at half the entry limit or more, or the limit is small.
     pub near: bool,
     /// Wide limit: overload begins here.
     pub entry: u32,

@@ -11,10 +11,11 @@
 //! than its part is admitted whatever the others hold and whatever the level, up to its part of
 //! eight entry limits; so a service that comes back takes its part at once. The others divide what is left, and those who had
 //! borrowed are held to less from the next tick on. Until then the scope may be over its limit by what
-//! was taken back.
+//! was taken back. What other tenants hold counts as well, see [`tenants`].
 
 pub mod cutoff;
 pub mod share;
+pub mod tenants;
 
 use tidegate_abi::decision::Class;
 

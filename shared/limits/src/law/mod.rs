@@ -4,8 +4,8 @@
 //! that the CPU is short, `E_lim` is the wide limit and `L` the tight one (see `estimate`):
 //!
 //! ```text
-//!                   N >= E_lim and P, or N >= 2 E_lim,
-//!                   or decisions have refused near E_lim
+//!                   N >= E_lim and P or a surge (see `surge`),
+//!                   or N >= 2 E_lim, or decisions have refused near E_lim
 //!      ┌──────────────────────────────────────────────────────┐
 //!      │                                                      ▼
 //!  ┌──────┐  healthy ticks with successes   ┌─────────┐   ┌──────────┐
@@ -51,6 +51,7 @@ mod sentinel;
 pub mod settings;
 mod slack;
 mod step;
+mod surge;
 mod thread_limit;
 mod unseen;
 
@@ -61,6 +62,7 @@ pub use history::HISTORY_TICKS;
 pub use published::{Published, Watch};
 pub use sample::Sample;
 pub use settings::{Action, Kind, Settings};
+pub use surge::is_surge;
 
 use crate::change_budget::ChangeBudget;
 use crate::healthy_run::HealthyRun;
@@ -69,7 +71,7 @@ use effect::EffectCheck;
 use estimate::{Estimate, Limits, Situation};
 use history::{History, Tick};
 use marks::Marks;
-use number::ceil_u32;
+use number::{ceil_u32, real};
 use sentinel::Sentinel;
 use slack::Slack;
 use step::Step;
@@ -86,6 +88,11 @@ pub const FAR_OVER: u32 = 2;
 
 /// A count that decisions hold just under a limit is at it, from this share of the limit on.
 const HELD_UNDER: f64 = 0.75;
+
+/// Decisions look at what is in flight once in 64 times each while it is far from the entry limit. Under
+/// a limit so small that this would miss much of it, they look each time; such scopes do some 5000 requests a
+/// second at most.
+const SMALL_ENTRY: f64 = 1024.0;
 
 /// Ticks of short CPU that are overload where most callers hold no permit and no queue can be read.
 const UNSEEN_TICKS: u32 = 10;
@@ -146,6 +153,11 @@ impl Law {
     /// What the last step said.
     pub fn published(&self) -> &Published {
         &self.published
+    }
+
+    /// Load average, for all CPUs, and CPU share as Sentinel's check last sampled them.
+    pub fn sentinel_samples(&self) -> (Option<f64>, Option<f64>) {
+        self.sentinel.samples()
     }
 
     /// Takes the sample of a tick and says what holds until the next one.
@@ -252,9 +264,11 @@ impl Law {
         let refused_near = refused && self.published.short && is_near(held, limits);
         let far = limits.entry * f64::from(FAR_OVER);
         let far_over = held >= far || (refused && held >= far * HELD_UNDER);
+        let surge = held >= limits.entry * HELD_UNDER && self.surged(tick);
         let unseen = self.unseen.dominate() && tick.sample.waiters.is_none();
         let unseen = unseen && self.short_ticks >= UNSEEN_TICKS;
-        if (queue && short) || (far_over && !self.estimate.is_cold()) || refused_near || unseen {
+        let too_many = (far_over || surge) && !self.estimate.is_cold();
+        if (queue && short) || too_many || refused_near || unseen {
             self.overload = Some(tick.cause());
             self.run.enter(self.now_ns, &tick.settings.release.healthy);
             self.budget.enter(self.now_ns);
@@ -262,6 +276,16 @@ impl Law {
             let lately = self.history.sums(LATELY_TICKS);
             self.effect.enter(lately.per_second(lately.done));
         }
+    }
+
+    /// Whether what is held, with what was refused of it, grew faster in the tick than by the capacity.
+    fn surged(&self, tick: &Step<'_>) -> bool {
+        let (before, sample) = (self.published.surge(), &tick.sample);
+        let held = tick.held + real(sample.shed);
+        // It cannot have grown by more than what came.
+        let came = sample.offered() + sample.accept_queue.map_or(0.0, f64::from);
+        let held = held.min(f64::from(before.held) + came);
+        is_surge(before, ceil_u32(held), sample.tick_ns)
     }
 
     /// Leaves overload when demand has stayed low for long enough, or rests in it where the hour has
@@ -319,7 +343,7 @@ impl Law {
         let short = self.is_short(settings) && !self.is_quiet(settings);
         let watch = if !short && (self.estimate.is_cold() || self.is_quiet(settings)) {
             Watch::Rest
-        } else if is_near(held, &limits) {
+        } else if is_near(held, &limits) || limits.entry < SMALL_ENTRY {
             Watch::Each
         } else {
             Watch::Now
@@ -333,6 +357,7 @@ impl Law {
             watch,
             allowed_qps: self.allowed_qps(in_force, tick),
             held: ceil_u32(held),
+            surge_qps: self.surge_qps(),
             ineffective,
             cpu_mark: marks::cpu_marks(&tick.sample, settings).map(|marks| marks.enter),
             evidence: tick.evidence,
@@ -343,6 +368,13 @@ impl Law {
             healthy_seen: self.run.seen(),
             resting: self.resting,
         }
+    }
+
+    /// Growth that is a surge: none while the capacity is a guess.
+    fn surge_qps(&self) -> Option<u32> {
+        let capacity = self.estimate.capacity();
+        let capacity = capacity.filter(|_capacity| !self.estimate.is_cold());
+        capacity.map(surge::least_qps)
     }
 
     /// State, cause and limit when the operator's marks have had their say.

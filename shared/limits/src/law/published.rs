@@ -1,6 +1,6 @@
 //! What the law says after a tick.
 
-use tidegate_abi::board::ScopeWord;
+use tidegate_abi::board::{ScopeWord, SurgeWord};
 use tidegate_abi::decision::{Cause, ScopeState};
 
 use super::evidence::Evidence;
@@ -13,7 +13,7 @@ pub enum Watch {
     Rest,
     /// Now and then.
     Now,
-    /// At each decision: in flight is at half the limit or more.
+    /// At each decision: in flight is at half the limit or more, or the limit is small.
     Each,
 }
 
@@ -36,6 +36,8 @@ pub struct Published {
     pub allowed_qps: Option<f64>,
     /// Requests in the service and at its door.
     pub held: u32,
+    /// Growth of that, requests per second, from which on it is a surge; `None` = nothing is.
+    pub surge_qps: Option<u32>,
     /// Whether shedding did not lower the pressure, so that only the entry limit is in force.
     pub ineffective: bool,
     /// CPU mark of this tick, a share of the CPUs: lower while there is trouble with garbage
@@ -68,6 +70,7 @@ impl Published {
         watch: Watch::Rest,
         allowed_qps: None,
         held: 0,
+        surge_qps: None,
         ineffective: false,
         cpu_mark: None,
         evidence: Evidence::NONE,
@@ -92,6 +95,15 @@ impl Published {
             },
             tight: self.tight,
         }
+    }
+
+    /// What a surge is measured from until the next tick.
+    pub fn surge(&self) -> SurgeWord {
+        self.surge_qps
+            .map_or(SurgeWord::NONE, |least_qps| SurgeWord {
+                held: self.held,
+                least_qps,
+            })
     }
 
     /// Allowed QPS in thousandths as the scope record holds it; [`u64::MAX`] is no limit.

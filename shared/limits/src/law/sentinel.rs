@@ -14,9 +14,12 @@
 //!
 //! A sample is taken each second: the mean of the CPU share since the last one, and the load average.
 //! There are no second marks, no healthy runs and no shaping; whoever wants these wants the law.
-//! Best rate and least response time are those of the last two half seconds. The kernel of this check
-//! is [`crate::system`], which holds `[[system]]` rules event by event; here it is asked once a
-//! tick, so the least response time is that of the tick with the least mean.
+//! Best rate and least response time are those of the last two half seconds.
+//!
+//! For the host, decisions ask the same event by event: its marks are a system rule then
+//! ([`crate::system`]), with the samples that are taken here, and what is said here of the host is for people: a
+//! tick knows no more than the mean response time of a tick. A group has a CPU mark alone, which is on or off
+//! for a whole sample, so that what is said here of a group is exact.
 
 use tidegate_abi::board::ScopeWord;
 use tidegate_abi::decision::{Cause, ScopeState};
@@ -45,6 +48,8 @@ pub(super) struct Sentinel {
     /// The last sample.
     cpu: Option<f64>,
     load: Option<f64>,
+    /// Load average for all CPUs.
+    whole_load: Option<f64>,
     /// Successes of the last two half seconds, see [`Window`].
     successes: u64,
     /// Least response times, ms, see [`crate::statistics`].
@@ -63,6 +68,11 @@ pub(super) struct Said {
 }
 
 impl Sentinel {
+    /// The last sample: load average, for all CPUs together, and CPU share.
+    pub(super) fn samples(&self) -> (Option<f64>, Option<f64>) {
+        (self.whole_load, self.cpu)
+    }
+
     /// Takes a tick that ends at `now_ns`.
     pub(super) fn step(&mut self, tick: &Sample, now_ns: u64, marks: &settings::Marks) -> Said {
         self.sample(tick);
@@ -112,6 +122,10 @@ impl Sentinel {
         }
         self.cpu = (self.measured_ns > 0.0).then(|| self.busy_ns / self.measured_ns);
         self.load = tick.load_per_cpu;
+        self.whole_load = tick
+            .load_per_cpu
+            .zip(tick.cpus)
+            .map(|(load, cpus)| load * cpus);
         (self.passed_ns, self.measured_ns, self.busy_ns) = (0, 0.0, 0.0);
     }
 

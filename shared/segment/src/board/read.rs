@@ -1,6 +1,8 @@
 //! Reading a board: what a decision, a service and the agent itself see.
 
-use tidegate_abi::board::{ScopeWord, SeatWord, directory, header, name_hash, record, scope, seat};
+use tidegate_abi::board::{
+    ScopeWord, SeatWord, SurgeWord, directory, header, name_hash, record, scope, seat,
+};
 use tidegate_abi::decision::{Cause, LossMode};
 use tidegate_abi::geometry::{BoardMap, Geometry, LINE, SizeFault};
 use tidegate_abi::rule;
@@ -249,6 +251,24 @@ impl Board {
             let waiting = line[scope::ACCEPT_QUEUE].load(Ordering::Relaxed);
             u32::try_from(waiting).unwrap_or(u32::MAX)
         })
+    }
+
+    /// Requests of other tenants in flight in a scope in the last tick, as far as they count here.
+    pub fn others(&self, index: u32) -> u32 {
+        let place = usize::try_from(index).ok();
+        let line = place.and_then(|place| self.scopes.get(place));
+        line.map_or(0, |line| {
+            u32::try_from(peek(line, scope::OTHERS)).unwrap_or(u32::MAX)
+        })
+    }
+
+    /// What a surge of a scope is measured from, and how long ago that was, ns.
+    pub fn surge(&self, index: u32, now_ns: u64) -> (SurgeWord, u64) {
+        let place = usize::try_from(index).ok();
+        let line = place.and_then(|place| self.scopes.get(place));
+        let word = line.map_or(0, |line| peek(line, scope::SURGE));
+        let silence_ns = now_ns.saturating_sub(peek(self.header, header::HEARTBEAT_NS));
+        (SurgeWord::unpack(word), silence_ns)
     }
 
     /// All that the board says of a scope. The words are published one by one: good for people.

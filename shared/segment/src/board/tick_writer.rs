@@ -1,6 +1,6 @@
 //! The role that writes once a tick: heartbeat, clock and scopes.
 
-use tidegate_abi::board::{ScopeWord, ShareWord, clock as clock_field, header, scope};
+use tidegate_abi::board::{ScopeWord, ShareWord, SurgeWord, clock as clock_field, header, scope};
 use tidegate_abi::decision::Cause;
 
 use super::Board;
@@ -103,6 +103,18 @@ impl TickWriter {
         if let Some(line) = place.and_then(|place| lines.get(place)) {
             // Relaxed: a count that stands for itself.
             line[scope::ACCEPT_QUEUE].store(u64::from(waiting), Ordering::Relaxed);
+        }
+    }
+
+    /// Publishes what decisions measure a surge of a scope from, and how many requests of other tenants
+    /// are in flight in it.
+    pub fn publish_held(&mut self, index: u32, surge: SurgeWord, others: u32) {
+        let lines = self.board.scope_lines();
+        let place = usize::try_from(index).ok();
+        if let Some(line) = place.and_then(|place| lines.get(place)) {
+            // Relaxed: each word stands for itself.
+            line[scope::SURGE].store(surge.pack(), Ordering::Relaxed);
+            line[scope::OTHERS].store(u64::from(others), Ordering::Relaxed);
         }
     }
 

@@ -3,7 +3,7 @@
 use tidegate_abi::board::{ScopeWord, ShareWord};
 use tidegate_abi::decision::{Class, LossMode, Reason, ScopeState};
 use tidegate_limits::fairness::{self, Held, Limits, Share};
-use tidegate_limits::law::FAR_OVER;
+use tidegate_limits::law::{FAR_OVER, is_surge};
 
 use super::{Ask, Gate, Refusal};
 use crate::board::AgentLife;
@@ -52,6 +52,7 @@ impl Gate {
     }
 
     /// What a scope and the caller's service in it hold: in flight, or waiting to be accepted (the law's N).
+    /// The scope's has what other tenants held in the last tick.
     fn held<C>(&self, scope: u32, ask: &Ask<'_, C>) -> Held {
         let held = self.ledger.scope_held(&self.board, scope, self.seat);
         let known = ask.request.waiting;
@@ -60,8 +61,9 @@ impl Gate {
         // wait for: nothing tells whose they are.
         let own = self.board.seat_scope(self.seat);
         let of_own = known.unwrap_or_else(|| self.board.accept_queue(own));
+        let others = self.board.others(scope);
         Held {
-            all: held.all.saturating_add(waiting),
+            all: held.all.saturating_add(waiting).saturating_add(others),
             own: held.own.saturating_add(of_own),
         }
     }
@@ -106,7 +108,7 @@ impl Gate {
     }
 
     /// The entry check of the law's two limits, without waiting for a tick: overload begins when the
-    /// wide limit is reached and the CPU is short, or far over it in any case.
+    /// wide limit is reached and the CPU is short or it was reached in a surge, or far over it in any case.
     #[inline(always)]
     fn check_healthy<C>(
         &self,
@@ -123,11 +125,21 @@ impl Gate {
             totals.set_near_tick(self.board.tick());
         }
         let far = word.entry.saturating_mul(FAR_OVER);
-        if held.all >= word.entry && (word.short || held.all >= far) {
+        if held.all >= word.entry
+            && (word.short || held.all >= far || self.surges(scope, held.all, ask.now_ns))
+        {
             let admitted = fairness::admits_at_entry(limits(word), ask.request.class, held);
             return verdict(admitted, held.all, word.tight);
         }
         Ok(())
+    }
+
+    /// Whether more arrives than the scope can do, by how what it holds has grown since the last tick.
+    #[cold]
+    #[inline(never)]
+    fn surges(&self, scope: u32, held: u32, now_ns: u64) -> bool {
+        let (before, span_ns) = self.board.surge(scope, now_ns);
+        is_surge(before, held, span_ns)
     }
 
     /// The tight limit of a scope in overload, divided among classes and services.

@@ -1,13 +1,13 @@
 //! System rules: plain marks on all inbound work of the host.
 
 use tidegate_abi::board::Needs;
-use tidegate_abi::decision::{Direction, Outcome, Reason, RefusalKind};
+use tidegate_abi::decision::{Direction, LossMode, Outcome, Reason, RefusalKind};
 use tidegate_limits::number::{whole, whole_ms};
 use tidegate_limits::system::{Mark, Measured};
 
 use super::walk::Walk;
 use super::{Ask, Gate, Pass, Refusal};
-use crate::board::{Slot, SystemRules, View};
+use crate::board::{AgentLife, Slot, SystemRules, View};
 use crate::clock::Clock;
 use crate::ledger::{Admission, Node};
 
@@ -43,7 +43,13 @@ impl Gate {
 
     fn measure(&self, system: &SystemRules, node: Node, now_ns: u64) -> Measured {
         let now_ns = at(system, now_ns);
-        let (load, cpu) = self.board.samples();
+        // What an agent that is gone has measured must not refuse for ever.
+        let (load, cpu) = match self.board.agent_life(now_ns) {
+            AgentLife::Lost(LossMode::Open) => (None, None),
+            AgentLife::Present
+            | AgentLife::Grace
+            | AgentLife::Lost(LossMode::Last | LossMode::Closed) => self.board.samples(),
+        };
         Measured {
             passed: node.window(now_ns).sum(),
             inflight: self.ledger.scope_inflight(&self.board, 0),

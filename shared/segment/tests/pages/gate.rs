@@ -9,7 +9,7 @@ use tidegate_segment::board::{Record, ScopeReport, Slot};
 use tidegate_segment::gate::{Gate, Pass, Refusal, Request, Step, Verdict};
 use tidegate_segment::lane::Lane;
 
-const LANE: Lane = Lane::numbered(1);
+pub(crate) const LANE: Lane = Lane::numbered(1);
 
 fn qps(limit: u32) -> Record {
     Record {
@@ -37,7 +37,12 @@ fn enter(fixture: &Fixture, gate: &Gate, slot: Slot) -> Result<Pass, Refusal> {
     clippy::unreachable,
     reason = "the seat and the slot are the test's own"
 )]
-fn ask(fixture: &Fixture, gate: &Gate, slot: Slot, request: Request<'_>) -> Result<Pass, Refusal> {
+pub(crate) fn ask(
+    fixture: &Fixture,
+    gate: &Gate,
+    slot: Slot,
+    request: Request<'_>,
+) -> Result<Pass, Refusal> {
     match gate.enter(&fixture.clock, LANE, slot, request) {
         Step::Done(Verdict::Admitted(pass)) => Ok(pass),
         Step::Done(Verdict::Refused(refusal)) => Err(refusal),
@@ -50,7 +55,7 @@ fn is_stale(fixture: &Fixture, gate: &Gate, slot: Slot) -> bool {
     matches!(step, Step::Done(Verdict::Stale))
 }
 
-fn publish(fixture: &mut Fixture, scope: u32, word: ScopeWord) {
+pub(crate) fn publish(fixture: &mut Fixture, scope: u32, word: ScopeWord) {
     let report = ScopeReport {
         word,
         allowed_qps_milli: u64::MAX,
@@ -374,46 +379,6 @@ fn a_silent_agents_limits_are_kept_for_the_grace_time_and_then_follow_the_mode()
             enter(&fixture, &gate, slot).unwrap_err().reason,
             Reason::Reject
         );
-    }
-}
-
-#[test]
-fn what_waits_to_be_accepted_counts_like_what_is_in_flight() {
-    let mut fixture = Fixture::new(LossMode::Open);
-    let slot = fixture.resource("r", Record::default());
-    let gate = fixture.gate(1, 0);
-    let limits = |state| ScopeWord {
-        state,
-        short: true,
-        near: true,
-        entry: 10,
-        tight: 5,
-    };
-    assert!(!gate.is_pressed());
-    for (state, limit) in [(ScopeState::Healthy, 10), (ScopeState::Overload, 5)] {
-        publish(&mut fixture, 0, limits(state));
-        assert!(gate.is_pressed());
-        for (told, looked, held) in [
-            (limit - 1, None, None),
-            (limit, None, Some(limit)),
-            // What the caller has just seen takes the place of the last tick's count.
-            (limit, Some(0), None),
-            (0, Some(limit), Some(limit)),
-        ] {
-            fixture.writers.tick.publish_accept_queue(0, told);
-            let request = Request {
-                waiting: looked,
-                ..Request::default()
-            };
-            let refused = match ask(&fixture, &gate, slot, request) {
-                Ok(pass) => {
-                    gate.exit(&fixture.clock, LANE, pass, Outcome::Ok);
-                    None
-                }
-                Err(refusal) => Some(refusal.value),
-            };
-            assert_eq!(refused, held, "{state:?}: {told} told, {looked:?} seen");
-        }
     }
 }
 

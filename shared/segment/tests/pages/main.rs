@@ -11,4 +11,6 @@ mod hostile;
 #[cfg(test)]
 mod reload;
 #[cfg(test)]
+mod scope;
+#[cfg(test)]
 mod short;

@@ -1,11 +1,12 @@
 //! The gate as it decides from a scope's word, and what the agent divides for it each tick.
 
-use tidegate_abi::board::ScopeWord;
+use tidegate_abi::board::{ScopeWord, SurgeWord};
 use tidegate_abi::decision::ScopeState;
 use tidegate_limits::fairness::cutoff::{Cutoff, Inlet};
 use tidegate_limits::fairness::share::{Asked, Member, divide};
 use tidegate_limits::fairness::{self, Held, Limits, Share};
-use tidegate_limits::law::FAR_OVER;
+use tidegate_limits::law::{FAR_OVER, Published, is_surge};
+use tidegate_limits::number::whole;
 
 use super::{Caller, SERVICES};
 
@@ -19,6 +20,8 @@ pub(super) struct Door {
     inlet: Inlet,
     cutoff: Cutoff,
     shares: Option<[Share; SERVICES]>,
+    /// What a surge is measured from, and when that was.
+    surge: Option<(SurgeWord, f64)>,
 }
 
 impl Door {
@@ -28,7 +31,7 @@ impl Door {
         word: ScopeWord,
         waiting: u32,
         caller: &Caller,
-        key: u64,
+        (key, now_s): (u64, f64),
     ) -> bool {
         let all = self.held.iter().sum::<u32>() + waiting;
         let own = self.held[caller.service] + waiting;
@@ -37,7 +40,7 @@ impl Door {
         let admitted = match word.state {
             ScopeState::Healthy | ScopeState::Cold => {
                 let far = all >= word.entry.saturating_mul(FAR_OVER);
-                let over = all >= word.entry && (word.short || far);
+                let over = all >= word.entry && (word.short || far || self.surges(all, now_s));
                 !over || fairness::admits_at_entry(limits(word), caller.class, held)
             }
             ScopeState::Overload => self.in_overload(word, caller, level, held),
@@ -48,6 +51,12 @@ impl Door {
         *passed += u64::from(admitted);
         *shed += u64::from(!admitted);
         admitted
+    }
+
+    fn surges(&self, held: u32, now_s: f64) -> bool {
+        self.surge.is_some_and(|(before, at_s)| {
+            is_surge(before, held, whole((now_s - at_s).max(0.0) * 1e9))
+        })
     }
 
     fn in_overload(&mut self, word: ScopeWord, caller: &Caller, level: u32, held: Held) -> bool {
@@ -63,8 +72,10 @@ impl Door {
         admitted
     }
 
-    /// A tick has published this word.
-    pub(super) fn tick(&mut self, word: ScopeWord, capacity_qps: Option<f64>) {
+    /// A tick has published this.
+    pub(super) fn tick(&mut self, published: &Published, now_s: f64) {
+        self.surge = Some((published.surge(), now_s));
+        let (word, capacity_qps) = (published.word(), published.capacity_qps);
         let inlet = std::mem::take(&mut self.inlet);
         let counts = std::mem::take(&mut self.counts);
         for (asked, (passed, shed)) in self.asked.iter_mut().zip(counts) {

@@ -235,7 +235,7 @@ pub(crate) fn run_with(
         let sample = machine.advance(at_s, law.published().word());
         let before = law.published().state;
         let published = law.step(&sample, settings);
-        machine.door.tick(published.word(), published.capacity_qps);
+        machine.door.tick(&published, at_s);
         let after = published.state;
         if after != before {
             changes.push((at_s, after));

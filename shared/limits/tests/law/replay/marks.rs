@@ -1,0 +1,115 @@
+//! The operator's own thresholds beside the law.
+
+use tidegate_abi::decision::{Cause, ScopeState};
+use tidegate_limits::law::settings::Threads;
+use tidegate_limits::law::{Action, Sample, Settings};
+
+use super::{full_load, half_load, replay, replay_with, warm};
+
+#[test]
+fn cpu_alone_acts_after_two_seconds_and_lets_go_at_the_fifth_healthy_sample() {
+    let busy = Sample {
+        busy: Some(0.95),
+        own: Some(0.95),
+        ..half_load()
+    };
+    let light = Sample {
+        busy: Some(0.2),
+        own: Some(0.2),
+        ..half_load()
+    };
+    for (action, state) in [
+        (Action::Shape, ScopeState::Overload),
+        (Action::Reject, ScopeState::Reject),
+    ] {
+        let mut settings = Settings::default();
+        settings.marks.action = action;
+        let mut law = warm();
+        let before = replay_with(&mut law, &busy, 19, &settings);
+        assert_eq!(before.state, ScopeState::Healthy);
+        let after = replay_with(&mut law, &busy, 1, &settings);
+        assert_eq!((after.state, after.cause), (state, Cause::Cpu));
+        assert_eq!(after.tight, after.entry, "nobody queues: the wide limit");
+        assert_eq!(replay_with(&mut law, &light, 4, &settings).state, state);
+        let open = replay_with(&mut law, &light, 1, &settings);
+        assert_eq!(open.state, ScopeState::Healthy);
+    }
+}
+
+#[test]
+fn full_collections_lower_the_cpu_mark_and_name_the_cause() {
+    let collecting = Sample {
+        busy: Some(0.78),
+        full_gc: Some(3),
+        ..half_load()
+    };
+    let mut law = warm();
+    assert_eq!(law.published().cpu_mark, Some(0.85));
+    let active = replay(&mut law, &collecting, 20);
+    assert_eq!(
+        (active.state, active.cause),
+        (ScopeState::Overload, Cause::Gc)
+    );
+    assert!((active.cpu_mark.unwrap() - 0.70).abs() < 1e-9);
+    let calm = Sample {
+        busy: Some(0.74),
+        full_gc: Some(2),
+        ..half_load()
+    };
+    let healed = replay(&mut law, &calm, 5);
+    assert_eq!(
+        (healed.state, healed.cpu_mark),
+        (ScopeState::Healthy, Some(0.85))
+    );
+    let mut law = warm();
+    let piled = Sample {
+        inflight: 100,
+        ..collecting
+    };
+    assert_eq!(replay(&mut law, &piled, 2).cause, Cause::Gc);
+}
+
+#[test]
+fn too_many_threads_halve_the_requests_in_flight_for_thirty_seconds() {
+    let settings = Settings {
+        threads: Some(Threads::over(150)),
+        ..Settings::default()
+    };
+    let crowded = Sample {
+        inflight: 16,
+        threads: Some(200),
+        ..half_load()
+    };
+    let mut law = warm();
+    let first = replay_with(&mut law, &crowded, 1, &settings);
+    assert_eq!(
+        (first.state, first.cause),
+        (ScopeState::Overload, Cause::Threads)
+    );
+    assert_eq!(first.word().tight, 8);
+    let last = replay_with(&mut law, &crowded, 299, &settings);
+    assert_eq!((last.cause, last.tight), (Cause::Threads, 8));
+    let expired = replay_with(&mut law, &crowded, 1, &settings);
+    assert_eq!(
+        (expired.state, expired.cause),
+        (ScopeState::Healthy, Cause::None)
+    );
+}
+
+#[test]
+fn too_many_threads_lower_the_limit_of_an_overload_and_keep_its_cause() {
+    let settings = Settings {
+        threads: Some(Threads::over(150)),
+        ..Settings::default()
+    };
+    let mut law = warm();
+    let before = replay_with(&mut law, &full_load(), 3, &settings);
+    let crowded = Sample {
+        inflight: 4,
+        threads: Some(200),
+        ..full_load()
+    };
+    let after = replay_with(&mut law, &crowded, 1, &settings);
+    assert_eq!((after.state, after.cause), (before.state, before.cause));
+    assert_eq!(after.tight, 2, "one for each CPU is left");
+}
