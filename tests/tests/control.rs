@@ -39,6 +39,8 @@ struct Bench {
     board: Board,
     seats: SeatWriter,
     ledger: Ledger,
+    /// The pages of a second tenant.
+    other: (Board, SeatWriter, Ledger),
     now_ns: u64,
     busy: u64,
     idle: u64,
@@ -72,8 +74,10 @@ impl Bench {
         };
         write(dir.path(), "cgroup/cgroup.controllers", "cpu\n");
         write(dir.path(), "proc/loadavg", "0.10 0.10 0.10 1/100 1\n");
-        let (tenant, board, seats, ledger) = tenant();
-        let (driver, handle) = Driver::new(Sampler::new(roots), vec![tenant], plan);
+        let (first, board, seats, ledger) = tenant();
+        let (second, other_board, other_seats, other_ledger) = tenant();
+        let tenants = vec![first, second];
+        let (driver, handle) = Driver::new(Sampler::new(roots), tenants, plan);
         Self {
             dir,
             driver,
@@ -81,6 +85,7 @@ impl Bench {
             board,
             seats,
             ledger,
+            other: (other_board, other_seats, other_ledger),
             now_ns: 0,
             busy: 0,
             idle: 0,
@@ -116,27 +121,45 @@ impl Bench {
 
     /// Holds requests of a service in this scope.
     fn hold(&mut self, seat: u32, scope: u32, requests: u32) -> Vec<Pass> {
-        let process = Process {
-            pid: 100,
-            start: 1,
-            uid: 0,
-            scope,
-        };
-        let generation = self.seats.seat(seat, process).expect("the seat is free");
-        let gate = Gate::new(self.board, self.ledger, seat, generation);
-        let slot = board::Slot {
-            index: 0,
-            generation: 0,
-        };
-        let clock = Stopped(self.now_ns);
-        let entered = (0..requests).filter_map(|_request| {
-            match gate.enter(&clock, Lane::numbered(1), slot, Request::default()) {
-                Step::Done(Verdict::Admitted(pass)) => Some(pass),
-                Step::Done(Verdict::Refused(_) | Verdict::Stale) | Step::Wait(_) => None,
-            }
-        });
-        entered.collect()
+        let pages = (self.board, &mut self.seats, self.ledger);
+        hold(pages, self.now_ns, (seat, scope), requests)
     }
+
+    /// The same of a service of the other tenant.
+    fn hold_of_other(&mut self, seat: u32, scope: u32, requests: u32) -> Vec<Pass> {
+        let (board, seats, ledger) = &mut self.other;
+        let pages = (*board, seats, *ledger);
+        hold(pages, self.now_ns, (seat, scope), requests)
+    }
+}
+
+/// Requests that a service with a seat of its own holds, of so many that it asks for.
+fn hold(
+    (board, seats, ledger): (Board, &mut SeatWriter, Ledger),
+    now_ns: u64,
+    (seat, scope): (u32, u32),
+    requests: u32,
+) -> Vec<Pass> {
+    let process = Process {
+        pid: 100,
+        start: 1,
+        uid: 0,
+        scope,
+    };
+    let generation = seats.seat(seat, process).expect("the seat is free");
+    let gate = Gate::new(board, ledger, seat, generation);
+    let slot = board::Slot {
+        index: 0,
+        generation: 0,
+    };
+    let clock = Stopped(now_ns);
+    let entered = (0..requests).filter_map(|_request| {
+        match gate.enter(&clock, Lane::numbered(1), slot, Request::default()) {
+            Step::Done(Verdict::Admitted(pass)) => Some(pass),
+            Step::Done(Verdict::Refused(_) | Verdict::Stale) | Step::Wait(_) => None,
+        }
+    });
+    entered.collect()
 }
 
 /// Time that stands still.
@@ -222,6 +245,33 @@ fn requests_in_flight_on_a_full_cpu_are_overload_at_the_next_tick() {
     bench.tick(1, 10);
     let info = bench.board.scope_info(HOST).expect("the host");
     assert_eq!(info.inflight, 0, "a dead process holds nothing");
+}
+
+#[test]
+fn a_limit_of_the_host_counts_what_all_tenants_hold_and_leaves_each_its_part() {
+    let mut bench = Bench::new(Plan::default());
+    bench.tick(2, 10);
+    assert_eq!(bench.hold(1, HOST, 100).len(), 100);
+    bench.tick(2, 100);
+    let limit = |board: &Board| board.scope(HOST);
+    assert_eq!(limit(&bench.board).state, ScopeState::Overload);
+    assert_eq!(limit(&bench.other.0), limit(&bench.board));
+    // Cold on two CPUs: 32 in flight. The first holds more than that, which leaves the second its half.
+    assert_eq!(
+        (bench.board.others(HOST), bench.other.0.others(HOST)),
+        (0, 16)
+    );
+    assert_eq!(bench.hold_of_other(1, HOST, 100).len(), 16);
+    bench.tick(1, 100);
+    assert_eq!(bench.board.others(HOST), 16);
+    // One that holds less than the rest of the limit counts for what it holds.
+    bench.seats.revoke(1);
+    assert_eq!(bench.hold(2, HOST, 3).len(), 3);
+    bench.tick(1, 100);
+    assert_eq!(
+        (bench.board.others(HOST), bench.other.0.others(HOST)),
+        (16, 3)
+    );
 }
 
 #[test]

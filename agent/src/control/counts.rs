@@ -29,6 +29,8 @@ pub(super) struct Counts {
     ticks: Vec<Box<[SeatTick]>>,
     /// Growth since the last tick and requests in flight, in the order of the scopes.
     scopes: Box<[ScopeCounts]>,
+    /// Requests in flight, in the order of the tenants and the scopes.
+    held: Vec<Box<[u64]>>,
     /// Callers without a permit: what the ledgers had counted, and the growth, of each scope.
     one_shots: Box<[(u64, u64)]>,
 }
@@ -51,6 +53,7 @@ impl Counts {
             ticks: ticks.collect(),
             seats,
             scopes: vec![ScopeCounts::default(); scopes].into(),
+            held: pages.iter().map(|_page| vec![0; scopes].into()).collect(),
             one_shots: vec![(0, 0); scopes].into(),
         }
     }
@@ -65,7 +68,8 @@ impl Counts {
             *before = now;
         }
         let tenants = pages.iter().zip(&mut self.seats).zip(&mut self.ticks);
-        for ((page, seats), ticks) in tenants {
+        for (((page, seats), ticks), held) in tenants.zip(&mut self.held) {
+            held.fill(0);
             let board = page.writer.board();
             let seats = seats.iter_mut().zip(ticks);
             for (seat, (before, tick)) in (0..board.seats_used()).zip(seats) {
@@ -74,9 +78,20 @@ impl Counts {
                 *before = now;
                 tick.held = u32::try_from(growth.inflight).unwrap_or(u32::MAX);
                 tick.asked.update(growth.passed, growth.shed);
-                add(&mut self.scopes, board.seat_scope(seat), &growth);
+                for place in places(board.seat_scope(seat)) {
+                    add(&mut self.scopes, place, &growth);
+                    if let Some(held) = held.get_mut(place) {
+                        *held = held.saturating_add(growth.inflight);
+                    }
+                }
             }
         }
+    }
+
+    /// Requests in flight in a scope of each tenant, in their order.
+    pub(super) fn held_by_tenants(&self, place: usize) -> impl Iterator<Item = u64> {
+        let held = self.held.iter();
+        held.map(move |held| held.get(place).copied().unwrap_or(0))
     }
 
     /// Callers without a permit that a scope admitted in this tick.
@@ -97,15 +112,17 @@ impl Counts {
     }
 }
 
-/// Adds a seat's growth to its own scope and to the host, which has them all.
-fn add(scopes: &mut [ScopeCounts], own: u32, growth: &ScopeCounts) {
+/// The scopes that a seat counts in: the host, which has them all, and its own.
+fn places(own: u32) -> impl Iterator<Item = usize> {
     let places = [Some(HOST), Some(own).filter(|own| *own != HOST)];
-    for place in places.into_iter().flatten() {
-        let place = usize::try_from(place).ok();
-        if let Some(sum) = place.and_then(|place| scopes.get_mut(place)) {
-            sum.keep(growth);
-            sum.inflight = sum.inflight.saturating_add(growth.inflight);
-        }
+    let places = places.into_iter().flatten();
+    places.filter_map(|place| usize::try_from(place).ok())
+}
+
+fn add(scopes: &mut [ScopeCounts], place: usize, growth: &ScopeCounts) {
+    if let Some(sum) = scopes.get_mut(place) {
+        sum.keep(growth);
+        sum.inflight = sum.inflight.saturating_add(growth.inflight);
     }
 }
 

@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::sync::mpsc::TrySendError;
 use std::time::Duration;
 
+use tidegate_abi::board::SurgeWord;
+use tidegate_abi::decision::ScopeState;
 use tidegate_abi::signal::SignalId;
+use tidegate_limits::fairness::tenants;
 use tidegate_segment::board::TickWriter;
 use tidegate_segment::ledger::Ledger;
 
@@ -273,10 +276,10 @@ impl Driver {
         let accept_queue = self.listeners.waiting(index);
         let group = scope.group.as_ref();
         let group = group.map(|place| sampler.group(place.key));
-        let (report, capacity) = if let Some(None) = group {
+        let (report, capacity, surge) = if let Some(None) = group {
             *slot = None;
             self.mail.freed.count();
-            (OPEN_SCOPE, None)
+            (OPEN_SCOPE, None, SurgeWord::NONE)
         } else {
             let group = group.flatten();
             let threads = group.map(Group::thread_groups).unwrap_or_default();
@@ -285,14 +288,14 @@ impl Driver {
             let tick = Tick {
                 length_ns,
                 host: sampler.host(),
-                group: group.map(|group| (group.readings(), group.limiter())),
+                group: group.map(|group| (group.readings(), group.cpus_busy())),
                 counts: self.counts.of(place),
                 accept_queue,
                 one_shot: self.counts.one_shot(place),
             };
             let report = scope.step(&tick, now_ns, &mut self.mail);
             self.tap.put(|| scope.record(index));
-            (report, scope.capacity_qps())
+            (report, scope.capacity_qps(), scope.surge())
         };
         let judged = Judged {
             word: report.word,
@@ -301,8 +304,15 @@ impl Driver {
         // Before the word: whoever finds overload finds the shares of it.
         self.fairness
             .publish(index, &judged, &self.counts, &mut self.pages);
-        for page in &mut self.pages {
+        let limit = match report.word.state {
+            ScopeState::Overload => report.word.tight,
+            ScopeState::Healthy | ScopeState::Cold | ScopeState::Reject => report.word.entry,
+        };
+        for (tenant, page) in self.pages.iter_mut().enumerate() {
             page.writer.publish_scope(index, &report);
+            let held = self.counts.held_by_tenants(place);
+            let others = tenants::others(held, tenant, limit);
+            page.writer.publish_held(index, surge, others);
             let waiting = accept_queue.unwrap_or(0);
             page.writer.publish_accept_queue(index, waiting);
         }
@@ -311,7 +321,10 @@ impl Driver {
     /// What the system rules of every tenant look at.
     fn publish_samples(&mut self) {
         let host = self.sampler.host();
-        let (load, cpu) = (host.value(SignalId::Load1), host.value(SignalId::Cpu));
+        let scope = self.scopes.first().and_then(Option::as_ref);
+        let (load, cpu) = scope
+            .and_then(Scope::sentinel_samples)
+            .unwrap_or_else(|| (host.value(SignalId::Load1), host.value(SignalId::Cpu)));
         for page in &mut self.pages {
             page.writer.publish_samples(load, cpu);
         }

@@ -5,15 +5,15 @@ use tidegate_limits::law::Sample;
 use tidegate_limits::number::whole_u32;
 use tidegate_segment::ledger::ScopeCounts;
 
-use crate::signal::{Fault, Limiter, Missing, Readings};
+use crate::signal::{CpusBusy, Fault, Missing, Readings};
 
 /// A tick of one scope.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tick<'a> {
     pub length_ns: u64,
     pub host: &'a Readings,
-    /// Readings of the scope's group and what limits its CPUs; `None` is the host itself.
-    pub group: Option<(&'a Readings, Limiter<'a>)>,
+    /// Readings of the scope's group and how busy its CPUs were; `None` is the host itself.
+    pub group: Option<(&'a Readings, CpusBusy)>,
     /// What it counted in the tick over all tenants, and what it has in flight.
     pub counts: ScopeCounts,
     /// Connections that wait at its listeners.
@@ -26,7 +26,7 @@ impl Tick<'_> {
     /// What the law takes of it.
     pub(super) fn sample(&self) -> Sample {
         let measured = match self.group {
-            Some((readings, limiter)) => group_sample(readings, limiter, self.host),
+            Some((readings, cpus)) => group_sample(readings, cpus, self.host),
             None => host_sample(self.host),
         };
         Sample {
@@ -129,10 +129,10 @@ fn host_sample(host: &Readings) -> Sample {
     }
 }
 
-fn group_sample(readings: &Readings, limiter: Limiter<'_>, host: &Readings) -> Sample {
+fn group_sample(readings: &Readings, cpus: CpusBusy, host: &Readings) -> Sample {
     let own = readings.value(SignalId::Cpu).map(|share| share.min(1.0));
     Sample {
-        busy: group_busy(own, limiter, host),
+        busy: group_busy(own, cpus, host),
         own,
         steal: host.value(SignalId::Steal),
         ..group_measured(readings)
@@ -156,15 +156,16 @@ fn group_measured(readings: &Readings) -> Sample {
     }
 }
 
-/// Busy share of the CPUs that a group may use. A group without CPUs of its own is short of CPU as
-/// well when others keep the host busy.
-fn group_busy(own: Option<f64>, limiter: Limiter<'_>, host: &Readings) -> Option<f64> {
-    match limiter {
-        Limiter::CpuSet => own,
-        Limiter::Quota(_) | Limiter::Online => match (own, host.value(SignalId::Cpu)) {
-            (Some(own), Some(host)) => Some(own.max(host)),
-            (own, host) => own.or(host),
-        },
+/// Busy share of the CPUs that a group may use, whoever used them: others may keep them busy.
+fn group_busy(own: Option<f64>, cpus: CpusBusy, host: &Readings) -> Option<f64> {
+    let all = match cpus {
+        CpusBusy::AsHost => host.value(SignalId::Cpu),
+        CpusBusy::Share(share) => Some(share),
+        CpusBusy::Unknown => None,
+    };
+    match (own, all) {
+        (Some(own), Some(all)) => Some(own.max(all)),
+        (own, all) => own.or(all),
     }
 }
 
@@ -265,12 +266,13 @@ mod tests {
     #[test]
     fn a_group_is_short_of_cpu_when_the_host_is_unless_it_has_its_own() {
         let host = readings(&[(SignalId::Cpu, 0.95)]);
-        assert_eq!(group_busy(Some(0.2), Limiter::Online, &host), Some(0.95));
-        assert_eq!(group_busy(Some(0.2), Limiter::CpuSet, &host), Some(0.2));
-        assert_eq!(group_busy(None, Limiter::Online, &host), Some(0.95));
-        assert_eq!(
-            group_busy(Some(0.2), Limiter::Online, &Readings::new()),
-            Some(0.2)
-        );
+        let busy = |own, cpus| group_busy(own, cpus, &host);
+        assert_eq!(busy(Some(0.2), CpusBusy::AsHost), Some(0.95));
+        assert_eq!(busy(Some(0.2), CpusBusy::Share(0.6)), Some(0.6));
+        assert_eq!(busy(Some(0.9), CpusBusy::Share(0.6)), Some(0.9));
+        assert_eq!(busy(Some(0.2), CpusBusy::Unknown), Some(0.2));
+        assert_eq!(busy(None, CpusBusy::AsHost), Some(0.95));
+        let blind = Readings::new();
+        assert_eq!(group_busy(Some(0.2), CpusBusy::AsHost, &blind), Some(0.2));
     }
 }

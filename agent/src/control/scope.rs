@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use tidegate_abi::board::{ScopeWord, SurgeWord};
 use tidegate_abi::signal::SignalId;
-use tidegate_limits::law::{Law, Sample, Settings};
+use tidegate_limits::law::{Kind, Law, Sample, Settings};
 use tidegate_segment::board::ScopeReport;
 use tidegate_segment::ledger::ScopeCounts;
 
@@ -100,6 +101,16 @@ impl Scope {
         self.law.published().capacity_qps
     }
 
+    /// Load average and CPU share as Sentinel samples them; `None` where it does not judge.
+    pub(super) fn sentinel_samples(&self) -> Option<(Option<f64>, Option<f64>)> {
+        (self.settings.kind == Kind::Sentinel).then(|| self.law.sentinel_samples())
+    }
+
+    /// What decisions measure a surge from.
+    pub(super) fn surge(&self) -> SurgeWord {
+        self.law.published().surge()
+    }
+
     /// Takes name and settings from the plan.
     pub(super) fn follow(&mut self, plan: &Planned) {
         match &mut self.group {
@@ -148,9 +159,17 @@ impl Scope {
                 cause: after.cause,
             });
         }
+        // Sentinel's check of the host is a system rule, which decisions ask event by event: what the law says
+        // of it is for people.
+        let by_rule = self.group.is_none() && self.settings.kind == Kind::Sentinel;
+        let (word, allowed_qps_milli) = if by_rule {
+            (ScopeWord::OPEN, u64::MAX)
+        } else {
+            (after.word(), after.allowed_qps_milli())
+        };
         ScopeReport {
-            word: after.word(),
-            allowed_qps_milli: after.allowed_qps_milli(),
+            word,
+            allowed_qps_milli,
             cause: after.cause,
             since_ns: self.since_ns,
             inflight: self.counts.inflight,
@@ -159,18 +178,14 @@ impl Scope {
 
     /// Keeps what was measured and turns it into a sample of the law.
     fn measure(&mut self, tick: &Tick<'_>) -> Sample {
-        let measured = tick
-            .group
-            .map_or(tick.host, |(measured, _limiter)| measured);
+        let measured = tick.group.map_or(tick.host, |(measured, _busy)| measured);
         (*self.readings).clone_from(measured);
         let accept_queue = tick.accept_queue.map(f64::from);
         self.readings.set(SignalId::AcceptQueue, accept_queue);
         if let Some(cpus) = self.group.as_ref().and_then(|place| place.cpus) {
             declared_cpus::put(&mut self.readings, cpus);
         }
-        let group = tick
-            .group
-            .map(|(_measured, limiter)| (&*self.readings, limiter));
+        let group = tick.group.map(|(_measured, busy)| (&*self.readings, busy));
         Tick { group, ..*tick }.sample()
     }
 

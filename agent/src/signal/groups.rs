@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use super::cgroup::{Above, CgroupSignals, Limiter, Means};
+use super::cgroup::{Above, CgroupSignals, CpusBusy, Limiter, Means};
+use super::host::HostSignals;
 use super::jvm::Jvms;
 use super::kept_file::ReadBuffer;
 use super::kernel::{GroupKernel, slot_of};
 use super::layout::Places;
-use super::parse::cpu_set::CpuSet;
 use super::processes::{Processes, Scan, ThreadGroup};
 use super::reading::{Fault, Missing, Readings};
 use super::runqueue::Neighbour;
@@ -100,6 +100,11 @@ impl Group {
     /// What it keeps of the kernel's programs, and where their signals go.
     pub(super) fn kernel_and_readings(&mut self) -> (&mut GroupKernel, &mut Readings) {
         (&mut self.kernel, &mut self.readings)
+    }
+
+    /// How busy the CPUs were that it may run on, whoever used them.
+    pub fn cpus_busy(&self) -> CpusBusy {
+        self.signals.cpus_busy()
     }
 
     /// What holds its CPUs down to [`SignalId::EffectiveCpus`](tidegate_abi::signal::SignalId).
@@ -200,18 +205,21 @@ impl Groups {
         true
     }
 
-    /// Takes one sample of every group and drops those whose directory is gone.
-    pub(crate) fn sample(&mut self, now_ns: u64, online: &CpuSet, buffer: &mut ReadBuffer) {
+    /// Takes one sample of every group, after the host's, and drops those whose directory is gone.
+    pub(crate) fn sample(&mut self, now_ns: u64, host: &HostSignals, buffer: &mut ReadBuffer) {
         self.above.begin_tick();
         let mut means = Means {
             now_ns,
-            online,
+            online: host.online(),
+            per_cpu: host.per_cpu(),
             buffer,
             above: &mut self.above,
         };
         for slot in &mut self.slots {
             let Some(group) = slot else { continue };
-            group.signals.sample(&mut means, &mut group.readings);
+            let affinity = group.processes.affinity();
+            let out = &mut group.readings;
+            group.signals.sample(&mut means, affinity, out);
             if group.signals.is_gone() {
                 group.signals.end(means.above);
                 *slot = None;

@@ -68,10 +68,11 @@ mod sampler;
 mod truth;
 
 pub use accept_queue::AcceptQueues;
-pub use cgroup::Limiter;
+pub use cgroup::{CpusBusy, Limiter};
 pub(crate) use directory::open_below;
 pub use group_finder::GroupFinder;
 pub use groups::{GROUPS_MAX, Group, GroupKey, PatternKey};
+pub use host::online_cpus;
 pub(crate) use layout::Layout;
 pub use pattern::{GroupPattern, PatternFault};
 pub use pressure_trigger::{

@@ -123,8 +123,7 @@ impl Sampler {
         }
         self.host
             .sample(now_ns, &mut self.buffer, &mut self.host_readings);
-        self.groups
-            .sample(now_ns, self.host.online(), &mut self.buffer);
+        self.groups.sample(now_ns, &self.host, &mut self.buffer);
         self.groups
             .look_at_threads(now_ns, &mut self.scan, &mut self.buffer);
         self.kernel

@@ -7,7 +7,8 @@
 //! | steal | – | – | `/proc/stat` cpu |
 //! | quota | `cpu.max` of every group up to the mount | cpu: `cpu.cfs_quota_us`, `cpu.cfs_period_us`, likewise | – |
 //! | CPU set | `cpuset.cpus.effective`, else `cpuset.cpus`, likewise | cpuset: `cpuset.effective_cpus`, else `cpuset.cpus` | – |
-//! | online CPUs | – | – | `/proc/stat` cpu0, cpu1, … |
+//! | – of its processes | `/proc/PID/status` `Cpus_allowed_list` | likewise | – |
+//! | online CPUs, use of each | – | – | `/proc/stat` cpu0, cpu1, … |
 //! | throttling | `cpu.stat` `nr_periods`, `nr_throttled`, `throttled_usec` | cpu: `cpu.stat`, `throttled_time` (ns) | – |
 //! | bursts | `cpu.stat` `nr_bursts` | cpu: `cpu.stat` `nr_bursts` | – |
 //! | pressure | `cpu.pressure`, `memory.pressure`, `io.pressure` | – (of v2, if that sets the same group apart) | `/proc/pressure/*` |

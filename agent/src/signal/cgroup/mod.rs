@@ -3,11 +3,14 @@
 mod above;
 mod cpu_list;
 mod quota;
+mod shared_cpus;
 mod throttle;
 mod usage;
 
 #[cfg(test)]
 mod captures;
+#[cfg(test)]
+mod shared_tests;
 #[cfg(test)]
 mod tests;
 
@@ -20,7 +23,10 @@ use tidegate_abi::signal::SignalId;
 pub(crate) use self::above::Above;
 use self::cpu_list::CpuListChain;
 use self::quota::{ChainSample, QuotaChain};
+pub use self::shared_cpus::CpusBusy;
+use self::shared_cpus::SharedCpus;
 use self::usage::{Moment, Usage, UsageReader};
+use super::host::PerCpu;
 use super::kept_file::ReadBuffer;
 use super::layout::Places;
 use super::parse::cpu_set::CpuSet;
@@ -32,7 +38,7 @@ use super::reading::{Fault, Missing, Readings};
 pub enum Limiter<'a> {
     /// The quota of this group: the group itself or one above it, as a path below the mount.
     Quota(&'a Path),
-    /// The list of allowed CPUs.
+    /// The list of allowed CPUs, of its cpuset or of its processes.
     CpuSet,
     /// The CPUs that are online.
     Online,
@@ -54,6 +60,8 @@ pub(crate) struct CgroupSignals {
     cpu_lists: Result<CpuListChain, Missing>,
     pressure: Result<PressureSignals, Missing>,
     limited_by: LimitedBy,
+    shared_cpus: SharedCpus,
+    cpus_busy: CpusBusy,
     identity: Option<Identity>,
     is_gone: bool,
 }
@@ -71,6 +79,7 @@ fn identity(dir: &Path) -> Option<Identity> {
 pub(crate) struct Means<'a> {
     pub(crate) now_ns: u64,
     pub(crate) online: &'a CpuSet,
+    pub(crate) per_cpu: &'a PerCpu,
     pub(crate) buffer: &'a mut ReadBuffer,
     pub(crate) above: &'a mut Above,
 }
@@ -92,6 +101,8 @@ impl CgroupSignals {
             pressure: at(&places.unified)
                 .map(|place| PressureSignals::new(pressure_files(place.dir()))),
             limited_by: LimitedBy::Online,
+            shared_cpus: SharedCpus::default(),
+            cpus_busy: CpusBusy::default(),
             is_gone: false,
         }
     }
@@ -105,6 +116,11 @@ impl CgroupSignals {
             (LimitedBy::CpuSet, _) => Limiter::CpuSet,
             (LimitedBy::Online | LimitedBy::Quota { .. }, _) => Limiter::Online,
         }
+    }
+
+    /// How busy the CPUs were that it may run on.
+    pub(crate) fn cpus_busy(&self) -> CpusBusy {
+        self.cpus_busy
     }
 
     /// Whether the last sample found the group's directory gone, or another in its place.
@@ -122,8 +138,8 @@ impl CgroupSignals {
         }
     }
 
-    /// Takes one sample of every signal of the group.
-    pub(crate) fn sample(&mut self, means: &mut Means<'_>, out: &mut Readings) {
+    /// Takes one sample of every signal of the group, whose processes allow themselves these CPUs.
+    pub(crate) fn sample(&mut self, means: &mut Means<'_>, affinity: &CpuSet, out: &mut Readings) {
         host_only(out);
         let usage = self.sample_usage(means);
         self.is_gone = self.may_be_gone() && !self.is_there();
@@ -142,9 +158,14 @@ impl CgroupSignals {
             Err(missing) => Err(*missing),
         };
         put_throttling(chain, out);
-        let cpus = self.effective_cpus(chain, means);
+        let allowed = self.allowed(affinity, means);
+        let cpus = allowed.and_then(|allowed| self.effective_cpus(chain, &allowed, means.online));
         out.set(SignalId::EffectiveCpus, cpus);
         put_usage(usage, cpus, out);
+        self.cpus_busy = allowed.map_or(CpusBusy::Unknown, |allowed| {
+            let shared = &mut self.shared_cpus;
+            shared.take(&allowed, means.online, means.per_cpu, out)
+        });
         match &mut self.pressure {
             Ok(pressure) => pressure.sample(means.now_ns, means.buffer, out),
             Err(missing) => pressure::all_missing(*missing, out),
@@ -175,18 +196,28 @@ impl CgroupSignals {
         self.identity.is_some() && identity(dir) == self.identity
     }
 
-    /// The least of the tightest quota and the number of CPUs that may be run on.
-    fn effective_cpus(
-        &mut self,
-        chain: Result<ChainSample, Missing>,
-        means: &mut Means<'_>,
-    ) -> Result<f64, Missing> {
+    /// The CPUs that may be run on: by the cpuset, and by what the processes allow themselves.
+    fn allowed(&self, affinity: &CpuSet, means: &mut Means<'_>) -> Result<CpuSet, Missing> {
         let online = means.online;
-        let allowed = match &self.cpu_lists {
+        let mut allowed = match &self.cpu_lists {
             Ok(lists) => lists.sample(online, means.buffer, means.above)?,
             // Without a cpuset hierarchy in sight nothing narrows the online CPUs.
             Err(_no_cpuset) => *online,
         };
+        // Processes that have just been moved may still tell of the CPUs they had before.
+        if allowed.meets(affinity) {
+            allowed.keep_only(affinity);
+        }
+        Ok(allowed)
+    }
+
+    /// The least of the tightest quota and the number of CPUs that may be run on.
+    fn effective_cpus(
+        &mut self,
+        chain: Result<ChainSample, Missing>,
+        allowed: &CpuSet,
+        online: &CpuSet,
+    ) -> Result<f64, Missing> {
         let count = allowed.count();
         let narrowed = LimitedBy::CpuSet;
         self.limited_by = if count < online.count() {

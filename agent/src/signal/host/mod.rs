@@ -1,5 +1,6 @@
 //! The signals of the whole host.
 
+mod per_cpu;
 mod shares;
 
 #[cfg(test)]
@@ -9,6 +10,7 @@ use std::time::Duration;
 
 use tidegate_abi::signal::SignalId;
 
+pub(crate) use self::per_cpu::PerCpu;
 use self::shares::Shares;
 use super::kept_file::{KeptFile, ReadBuffer};
 use super::load::LoadWatch;
@@ -39,6 +41,7 @@ pub(crate) struct HostSignals {
     switches: Meter,
     waits: Meter,
     online: CpuSet,
+    per_cpu: PerCpu,
     /// How late the ticks were, s.
     late_s: Result<f64, Fault>,
 }
@@ -60,6 +63,7 @@ impl HostSignals {
             switches: Meter::default(),
             waits: Meter::default(),
             online: CpuSet::EMPTY,
+            per_cpu: PerCpu::default(),
             late_s: Err(Fault::FirstSample),
         }
     }
@@ -74,9 +78,18 @@ impl HostSignals {
         &self.online
     }
 
+    /// What each CPU did between the last two samples.
+    pub(crate) fn per_cpu(&self) -> &PerCpu {
+        &self.per_cpu
+    }
+
     /// Takes one sample of every signal of the host.
     pub(crate) fn sample(&mut self, now_ns: u64, buffer: &mut ReadBuffer, out: &mut Readings) {
         let stat = self.stat.read(buffer);
+        match stat {
+            Ok(bytes) => self.per_cpu.take(bytes),
+            Err(_unread) => self.per_cpu.miss(),
+        }
         let stat = stat.map_or_else(ProcStat::missing, proc_stat::parse);
         self.take_stat(now_ns, &stat, out);
         let tasks = stat
@@ -162,6 +175,13 @@ impl HostSignals {
         let threads = load.and_then(|load| load.threads);
         out.set(SignalId::Threads, threads.map(to_f64).named(LOADAVG));
     }
+}
+
+/// CPUs that are online now; `None` = `/proc/stat` cannot be read.
+pub fn online_cpus(roots: &Roots) -> Option<u32> {
+    let stat = std::fs::read(roots.proc.join("stat")).ok()?;
+    let online = proc_stat::parse(&stat).online.ok()?;
+    Some(online.count())
 }
 
 /// Signals that are told of groups alone.

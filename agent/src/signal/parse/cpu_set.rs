@@ -24,6 +24,20 @@ impl CpuSet {
         Some(())
     }
 
+    /// Whether a CPU is in it.
+    pub(crate) fn contains(&self, cpu: u64) -> bool {
+        let cpu = usize::try_from(cpu).unwrap_or(usize::MAX);
+        let word = self.0.get(cpu / WORD_BITS);
+        word.is_some_and(|word| word >> (cpu % WORD_BITS) & 1 != 0)
+    }
+
+    /// Adds all CPUs that are in `other`.
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (word, more) in self.0.iter_mut().zip(&other.0) {
+            *word |= more;
+        }
+    }
+
     /// How many CPUs are in it.
     pub(crate) fn count(&self) -> u32 {
         self.0.iter().map(|word| word.count_ones()).sum()

@@ -3,6 +3,7 @@
 //! All of them skip lines they do not know, never panic, and say [`Fault`] instead of guessing. A
 //! number that does not fit 64 bits is malformed.
 
+pub(crate) mod affinity;
 pub(crate) mod cpu_set;
 pub(crate) mod hsperfdata;
 pub(crate) mod load_average;

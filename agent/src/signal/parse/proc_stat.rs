@@ -76,6 +76,17 @@ pub(crate) fn parse(bytes: &[u8]) -> ProcStat {
     }
 }
 
+/// The times of each CPU, with its number. A line that is cut short or unknown is left out.
+pub(crate) fn each_cpu(bytes: &[u8]) -> impl Iterator<Item = (u64, CpuTimes)> {
+    let lines = bytes.split_inclusive(|&byte| byte == b'\n');
+    let cpus = lines.filter_map(|line| line.strip_prefix(b"cpu"));
+    cpus.filter_map(|rest| {
+        let end = rest.iter().position(|byte| *byte == b' ')?;
+        let (cpu, times) = rest.split_at_checked(end)?;
+        Some((number(cpu)?, parse_times(times).ok()?))
+    })
+}
+
 fn insert_cpu(online: &mut CpuSet, rest: &[u8]) {
     let inserted = words(rest)
         .next()
@@ -154,6 +165,18 @@ mod tests {
         assert_eq!((stat.running, stat.blocked), (Ok(4), Ok(2)));
         assert_eq!(stat.switches, Ok(218_195));
         assert_eq!(stat.online.unwrap().count(), 2);
+    }
+
+    #[test]
+    fn each_cpu_has_its_times_and_a_cut_line_has_none() {
+        let cpus: Vec<_> = each_cpu(STAT)
+            .map(|(cpu, times)| (cpu, times.idle))
+            .collect();
+        assert_eq!(cpus, [(0, 72_416 + 53), (3, 71_036 + 358)]);
+        assert_eq!(
+            each_cpu(b"cpu  1 2 3 4\ncpu0 1 2\ncpux 1 2 3 4\ncpu1 1 2 3 4").count(),
+            0
+        );
     }
 
     #[test]

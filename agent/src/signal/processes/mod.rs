@@ -1,6 +1,7 @@
 //! The threads of a group, looked at a few in each tick: how many, what they do, how long they wait
 //! for a CPU, and whether it was the garbage collector that used it.
 
+mod affinity;
 mod look;
 pub(super) mod members;
 mod process;
@@ -14,6 +15,7 @@ mod tests;
 use std::collections::HashMap;
 use std::path::Path;
 
+use self::affinity::Affinity;
 use self::look::{Look, STAT};
 use self::members::Members;
 use self::process::Process;
@@ -22,6 +24,7 @@ use self::thread::LookTimes;
 pub use self::thread_group::{ThreadGroup, TopThreads};
 use self::thread_group::{ThreadGroups, ThreadName};
 use super::kept_file::ReadBuffer;
+use super::parse::cpu_set::CpuSet;
 use super::parse::task_stat::TaskState;
 use super::parse::{sched_stat, task_stat};
 use super::reading::{Fault, Missing, Readings};
@@ -50,6 +53,7 @@ pub(crate) struct Processes {
     began_ns: u64,
     last_began_ns: Option<u64>,
     look: Look,
+    affinity: Box<Affinity>,
     growing: Seen,
     told: Seen,
     has_told: bool,
@@ -103,6 +107,7 @@ impl Processes {
             began_ns: 0,
             last_began_ns: None,
             look: Look::default(),
+            affinity: Affinity::unknown(),
             growing: Seen::new(),
             told: Seen::new(),
             has_told: false,
@@ -112,6 +117,11 @@ impl Processes {
     /// How many files of its threads are kept open.
     pub(crate) fn kept(&self) -> usize {
         self.kept
+    }
+
+    /// CPUs that some process allows itself, as the last looks saw it; empty = not known.
+    pub(crate) fn affinity(&self) -> &CpuSet {
+        self.affinity.told()
     }
 
     /// The thread groups of the last look that was finished.
@@ -147,6 +157,7 @@ impl Processes {
             if let Some((pid, next)) = self.at {
                 self.look_at_next(pid, next, scan, buffer);
             } else if let Some(pid) = self.pids.pop() {
+                self.affinity.take(pid, scan, buffer);
                 self.begin_with(pid, scan);
             } else {
                 self.finish(out);
@@ -161,6 +172,7 @@ impl Processes {
         self.looks = self.looks.saturating_add(1);
         self.began_ns = scan.now_ns();
         self.look = Look::begin(self.last_began_ns.is_none());
+        self.affinity.begin(self.looks);
         self.growing.clear();
         if let Err(missing) = self.members.read(&mut self.pids, scan, buffer) {
             self.pids.clear();
@@ -181,6 +193,7 @@ impl Processes {
             });
         }
         self.look.tell(out);
+        self.affinity.finish();
         self.growing.thread_groups.sort();
         std::mem::swap(&mut self.growing, &mut self.told);
         self.has_told = true;
