@@ -27,7 +27,9 @@ use self::schema::fault::{Fault, Sink};
 use self::schema::kind::{Group, Groups, Span};
 use self::schema::settings::{Section, Settings as _, settings};
 use self::schema::source::Source;
+use crate::rule::{Amount, System};
 use crate::rule_source::DirectorySource;
+use crate::signal::{Roots, online_cpus};
 
 /// Where an installed agent looks for its file.
 pub const DEFAULT_PATH: &str = "/etc/tidegate/tidegate.toml";
@@ -149,7 +151,25 @@ impl Config {
     pub fn rules_for(&self, name: &str) -> DirectorySource {
         let tenant = self.tenants.iter().find(|tenant| tenant.name == name);
         let of_all = || DirectorySource::new(&self.rules.dir, self.rules.quirks);
-        tenant.map_or_else(of_all, |tenant| self.rules_of(tenant))
+        tenant
+            .map_or_else(of_all, |tenant| self.rules_of(tenant))
+            .with_law(self.law_marks())
+    }
+
+    /// With Sentinel's check in the place of the law: its marks on the host, which are asked event by event as
+    /// a system rule. The load mark is for each CPU here, and for all of those online in the rule.
+    fn law_marks(&self) -> Option<System> {
+        if self.law.kind != LawKind::Sentinel {
+            return None;
+        }
+        let load =
+            online_cpus(&Roots::default()).map(|cpus| self.load.enter_per_cpu * f64::from(cpus));
+        let marks = System {
+            load: load.and_then(Amount::new).filter(|_| self.load.enabled),
+            cpu: Amount::new(self.cpu.enter).filter(|_| self.cpu.enabled),
+            ..System::default()
+        };
+        (!marks.is_empty()).then_some(marks)
     }
 
     fn rules_of(&self, tenant: &Tenant) -> DirectorySource {

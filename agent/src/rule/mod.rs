@@ -83,6 +83,31 @@ pub struct Rule {
     pub path: String,
 }
 
+impl Rule {
+    /// The system rule that the configuration makes of its own marks.
+    pub fn of_law(marks: &System, id: &str) -> Self {
+        let place = Place {
+            file: "tidegate.toml".into(),
+            line: 1,
+            column: 1,
+        };
+        let spot = |name| Spot {
+            name,
+            place: place.clone(),
+        };
+        Self {
+            id: id.to_owned(),
+            mode: Mode::Enforce,
+            body: Body::System(marks.clone()),
+            id_spot: spot("id"),
+            count_spot: spot("count"),
+            reference_spot: spot("reference"),
+            path: id.to_owned(),
+            place,
+        }
+    }
+}
+
 /// What a rule says, apart from its id and mode.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Body {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::RuleSource;
 use crate::config::schema::fault::{Fault, Sink};
 use crate::config::schema::source::Source;
-use crate::rule::{Quirks, Rule, RuleSet, file, sentinel};
+use crate::rule::{Quirks, Rule, RuleSet, System, file, sentinel};
 
 /// Most rule files of a directory.
 const FILES_MAX: usize = 1_000;
@@ -16,7 +16,12 @@ const FILES_MAX: usize = 1_000;
 pub struct DirectorySource {
     directory: PathBuf,
     quirks: Quirks,
+    /// Marks of the configuration that are asked as a system rule.
+    law: Option<Box<System>>,
 }
+
+/// Id of the rule with the marks of the configuration.
+const LAW: &str = "law";
 
 impl DirectorySource {
     /// Names a directory; it need not be there yet.
@@ -24,6 +29,16 @@ impl DirectorySource {
         Self {
             directory: directory.into(),
             quirks,
+            law: None,
+        }
+    }
+
+    /// The same with marks of the configuration, which are asked as the first system rule of the set.
+    #[must_use]
+    pub fn with_law(self, law: Option<System>) -> Self {
+        Self {
+            law: law.map(Box::new),
+            ..self
         }
     }
 
@@ -74,6 +89,8 @@ impl RuleSource for DirectorySource {
     fn load(&self) -> Result<RuleSet, Vec<Fault>> {
         let files = self.files()?;
         let (mut rules, mut faults, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
+        // Not the last: with quirks the last system rule says whether any is in force.
+        rules.extend(self.law.as_ref().map(|law| Rule::of_law(law, LAW)));
         for path in files {
             match Source::read(&path) {
                 Ok(source) => {
