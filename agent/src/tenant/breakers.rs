@@ -138,6 +138,7 @@ mod tests {
 
     use super::*;
     use crate::tenant::HOST;
+    use crate::tenant::decide::Waits;
     use crate::tenant::limit::tests::limits;
     use crate::tenant::tests::tenant;
 
@@ -161,7 +162,10 @@ mod tests {
         let mut watch = BreakerWatch::default();
         assert_eq!(watch.look(&tenant, monotonic_ns()), []);
         for _call in 0..2 {
-            let Verdict::Admitted(pass) = tenant.enter(HOST, slot, Request::default()).await else {
+            let Verdict::Admitted(pass) = tenant
+                .enter(HOST, slot, Request::default(), Waits::HELD)
+                .await
+            else {
                 panic!("admitted");
             };
             tenant.exit(pass, Outcome::Error);
@@ -176,7 +180,10 @@ mod tests {
         assert_eq!((opened.now.calls, opened.now.opened_by), ((2, 2), 1.0));
         assert_eq!(watch.look(&tenant, monotonic_ns()), []);
         let probe = loop {
-            match tenant.enter(HOST, slot, Request::default()).await {
+            match tenant
+                .enter(HOST, slot, Request::default(), Waits::HELD)
+                .await
+            {
                 Verdict::Admitted(pass) => break pass,
                 Verdict::Refused(refusal) => {
                     assert_eq!((refusal.value, refusal.limit), (1000, 500), "of 1000");

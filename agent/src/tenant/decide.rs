@@ -1,5 +1,7 @@
 //! Decisions for callers that do not map the pages.
 
+use std::future::poll_fn;
+use std::task::Poll;
 use std::time::Duration;
 
 use tidegate_abi::decision::{Class, Direction, Outcome};
@@ -7,12 +9,47 @@ use tidegate_segment::board::Slot;
 use tidegate_segment::clock::Clock as _;
 use tidegate_segment::gate::{Gate, Pass, Refusal, Request, Step, Verdict, Waiting};
 use tidegate_segment::lane;
+use tidegate_segment::sync::{Ordering, Word};
 
 use super::{HOST, Tenant};
 
 /// Longest time that a caller is held for a rule that lets wait; it is refused where it would be held
 /// longer. Most HTTP clients give up after 30 s.
 const HOLD_MAX: Duration = Duration::from_secs(10);
+
+/// How a caller waits where a rule lets wait.
+#[derive(Debug, Clone, Copy)]
+pub struct Waits<'w> {
+    /// All waits together.
+    at_most: Duration,
+    /// Where a caller that waits by itself is told until when.
+    told: Option<&'w Word>,
+}
+
+impl<'w> Waits<'w> {
+    /// As long as anybody is held, and here.
+    pub const HELD: Self = Self {
+        at_most: HOLD_MAX,
+        told: None,
+    };
+
+    /// Held here, at most so long.
+    pub fn at_most(time: Duration) -> Self {
+        Self {
+            at_most: time.min(HOLD_MAX),
+            told: None,
+        }
+    }
+
+    /// By itself: the word says until when, monotonic ns, and the decision is not ready before. It wakes
+    /// nobody: whoever waits polls it again.
+    pub const fn by_itself(self, told: &'w Word) -> Self {
+        Self {
+            told: Some(told),
+            ..self
+        }
+    }
+}
 
 /// A request that waits; dropped before its turn, it puts back what it holds.
 struct Held<'t, 'a> {
@@ -21,6 +58,11 @@ struct Held<'t, 'a> {
 }
 
 impl<'a> Held<'_, 'a> {
+    /// When its turn is, monotonic ns.
+    fn until_ns(&self) -> u64 {
+        self.waiting.as_ref().map_or(0, Waiting::until_ns)
+    }
+
     /// Goes on with the request.
     fn resume(mut self) -> Option<Step<'a>> {
         let waiting = self.waiting.take()?;
@@ -50,8 +92,14 @@ impl Tenant {
     /// The gate checks the host. In flight in the caller's own scope are only those that map the
     /// pages, so here its allowed QPS stands for its in-flight limit.
     ///
-    /// Where a rule lets wait, the caller is held that long, at most 10 s.
-    pub async fn enter(&self, scope: u32, slot: Slot, request: Request<'_>) -> Verdict {
+    /// Where a rule lets wait, the caller waits that long, at most 10 s.
+    pub async fn enter(
+        &self,
+        scope: u32,
+        slot: Slot,
+        request: Request<'_>,
+        waits: Waits<'_>,
+    ) -> Verdict {
         if scope != HOST
             && let Err(refusal) = self.check_allowed_qps(scope, slot, request)
         {
@@ -59,28 +107,46 @@ impl Tenant {
         }
         let board = self.board();
         let mut step = self.gate().enter(board, lane::current(), slot, request);
-        let mut left = HOLD_MAX;
+        let mut left = waits.at_most;
         loop {
             let waiting = match step {
                 Step::Done(verdict) => return verdict,
                 Step::Wait(waiting) => waiting,
             };
-            let wait_ns = waiting.until_ns().saturating_sub(board.now_ns());
-            let wait = Duration::from_nanos(wait_ns);
             let mut held = Held {
                 gate: self.gate(),
                 waiting: Some(waiting),
             };
+            let wait_ns = held.until_ns().saturating_sub(board.now_ns());
+            let wait = Duration::from_nanos(wait_ns);
             let Some(rest) = left.checked_sub(wait) else {
                 return held.abandon();
             };
             left = rest;
-            tokio::time::sleep(wait).await;
+            match waits.told {
+                None => tokio::time::sleep(wait).await,
+                Some(told) => self.turn(held.until_ns(), told).await,
+            }
             match held.resume() {
                 Some(next) => step = next,
                 None => return Verdict::Stale,
             }
         }
+    }
+
+    /// Ready once polled at its time or later.
+    async fn turn(&self, until_ns: u64, told: &Word) {
+        // Relaxed: whoever polls reads it.
+        told.store(until_ns, Ordering::Relaxed);
+        let is_time = || self.board().now_ns() >= until_ns;
+        poll_fn(|_nobody_is_woken| {
+            if is_time() {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
     }
 
     /// Gives an admitted request back.
@@ -96,7 +162,7 @@ impl Tenant {
         if let Err(refusal) = self.check_allowed_qps(HOST, slot, request) {
             return Verdict::Refused(refusal);
         }
-        let verdict = self.enter(scope, slot, request).await;
+        let verdict = self.enter(scope, slot, request, Waits::HELD).await;
         if let Verdict::Admitted(pass) = verdict {
             self.exit(pass, Outcome::Ignore);
         }
@@ -182,7 +248,9 @@ mod tests {
     async fn the_allowed_qps_of_the_callers_scope_is_enforced_and_counted() {
         let tenant = overloaded(1);
         let slot = tenant.directory().resolve("a").slot;
-        let Verdict::Refused(refusal) = tenant.enter(1, slot, Request::default()).await else {
+        let Verdict::Refused(refusal) =
+            tenant.enter(1, slot, Request::default(), Waits::HELD).await
+        else {
             panic!("refused");
         };
         assert_eq!(
@@ -195,7 +263,8 @@ mod tests {
             ..Request::default()
         };
         for (scope, request) in [(0, Request::default()), (1, outbound)] {
-            let Verdict::Admitted(pass) = tenant.enter(scope, slot, request).await else {
+            let Verdict::Admitted(pass) = tenant.enter(scope, slot, request, Waits::HELD).await
+            else {
                 panic!("admitted");
             };
             tenant.exit(pass, Outcome::Ok);
@@ -209,7 +278,9 @@ mod tests {
         let (tenant, mut tick) = two_scopes();
         publish(&mut tick, 1, ScopeState::Reject);
         let slot = tenant.directory().resolve("a").slot;
-        let Verdict::Refused(refusal) = tenant.enter(1, slot, Request::default()).await else {
+        let Verdict::Refused(refusal) =
+            tenant.enter(1, slot, Request::default(), Waits::HELD).await
+        else {
             panic!("refused");
         };
         assert_eq!(refusal.reason, Reason::Reject);

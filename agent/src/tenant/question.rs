@@ -5,6 +5,7 @@ use tidegate_segment::board::Slot;
 use tidegate_segment::gate::{Name, Request, Verdict};
 
 use super::Tenant;
+use super::decide::Waits;
 use super::limit::Part;
 
 /// Most tries where the slot that a name had just now is given back under the decision.
@@ -25,12 +26,12 @@ pub struct Question<'q> {
 
 impl Tenant {
     /// Decides on a question of a caller of a scope, and counts it in flight in the agent's seat. The
-    /// caller is held where a rule lets wait, see [`Tenant::enter`].
-    pub async fn decide(&self, scope: u32, question: &Question<'_>) -> Verdict {
+    /// caller waits where a rule lets wait, see [`Tenant::enter`].
+    pub async fn decide(&self, scope: u32, question: &Question<'_>, waits: Waits<'_>) -> Verdict {
         let mut verdict = Verdict::Stale;
         for _try in 0..TRIES {
             let (slot, request) = self.look_up(question);
-            verdict = self.enter(scope, slot, request).await;
+            verdict = self.enter(scope, slot, request, waits).await;
             if verdict != Verdict::Stale {
                 break;
             }

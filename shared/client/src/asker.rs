@@ -15,7 +15,8 @@ use crate::refused::Refused;
 /// How long the agent may take for an answer.
 const ANSWER_WITHIN: Duration = Duration::from_millis(50);
 
-/// A connection that the threads of a process use in turn.
+/// A connection that the threads of a process use in turn. The agent answers each question at once: who has to wait
+/// for its turn waits here, and leaves the connection to others.
 ///
 /// The agent gives back what was entered on a connection when that ends, so a connection that did not
 /// answer in time is closed: nobody could tell a late answer from the next one.
@@ -41,17 +42,30 @@ impl Asker {
     }
 
     /// Asks for a permit; `None` if the agent has not decided.
-    pub(crate) fn enter(&self, ask: Ask<'_>) -> Option<Result<Admitted, Refused>> {
-        self.ask(&Message::Enter(ask), |answer| {
+    pub(crate) fn enter(&self, ask: Ask<'_>) -> Option<Heard> {
+        self.ask_for_permit(&Message::Enter(ask))
+    }
+
+    /// Goes on with a request whose turn has come; `None` if the agent has not decided.
+    pub(crate) fn resume(&self, token: [u8; TOKEN]) -> Option<Heard> {
+        self.ask_for_permit(&Message::Resume { token })
+    }
+
+    fn ask_for_permit(&self, question: &Message<'_>) -> Option<Heard> {
+        self.ask(question, |answer| {
             if let Message::Verdict(verdict) = answer {
                 return Ok(Some(heard(verdict)));
+            }
+            if let Message::Held { token, wait_us } = answer {
+                let wait = Duration::from_micros(wait_us.into());
+                return Ok(Some(Heard::Held { token, wait }));
             }
             is_fault(answer).map(|()| None)
         })
         .flatten()
     }
 
-    /// Gives a permit back. Where the connection is lost, the agent has done so already.
+    /// Gives a permit back, or a request up that waits for its turn. Where the connection is lost, the agent has done so already.
     pub(crate) fn exit(&self, token: [u8; TOKEN], outcome: Outcome) {
         let exit = Message::Exit { token, outcome };
         let _told: Option<()> = self.ask(&exit, |answer| {
@@ -109,19 +123,28 @@ impl Asker {
     }
 }
 
-/// A permit that the agent holds.
+/// What the agent said to a request.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Admitted {
-    pub(crate) token: [u8; TOKEN],
-    pub(crate) waited: Duration,
+pub(crate) enum Heard {
+    /// It holds a permit.
+    Admitted {
+        token: [u8; TOKEN],
+        waited: Duration,
+    },
+    /// Its turn comes later.
+    Held {
+        token: [u8; TOKEN],
+        wait: Duration,
+    },
+    Refused(Refused),
 }
 
-fn heard(answer: Answer<'_>) -> Result<Admitted, Refused> {
+fn heard(answer: Answer<'_>) -> Heard {
     match answer {
-        Answer::Admitted { token, waited_ms } => Ok(Admitted {
+        Answer::Admitted { token, waited_ms } => Heard::Admitted {
             token,
             waited: Duration::from_millis(waited_ms.into()),
-        }),
+        },
         Answer::Refused {
             kind,
             reason,
@@ -131,7 +154,7 @@ fn heard(answer: Answer<'_>) -> Result<Admitted, Refused> {
             value,
             limit,
             id: _,
-        } => Err(Refused::from(Refusal {
+        } => Heard::Refused(Refused::from(Refusal {
             kind,
             reason,
             retry,

@@ -1,12 +1,16 @@
 //! A request that a rule holds back until its turn.
 
-use std::time::Duration;
+use std::mem;
+use std::time::{Duration, Instant};
 
 use rustix::thread::{Timespec, nanosleep};
+use tidegate_abi::decision::Outcome;
+use tidegate_abi::message::TOKEN;
 use tidegate_segment::clock::Clock as _;
 use tidegate_segment::gate::{Step, Verdict, Waiting};
 use tidegate_segment::lane;
 
+use crate::asker::{Asker, Heard};
 use crate::permit::Permit;
 use crate::refused::Refused;
 use crate::session::{Seated, Session};
@@ -23,15 +27,40 @@ pub(crate) enum Progress<'a> {
     Held(Held<'a>),
 }
 
-/// A request that waits for its turn on the pages. Dropped before, it puts back what it has taken and
-/// counts as refused; its turn is lost.
+impl Progress<'_> {
+    /// Sleeps in this thread until it is decided.
+    pub(crate) fn sleep_through(self) -> Option<Result<Permit, Refused>> {
+        match self {
+            Self::Decided(answer) => answer,
+            Self::Held(held) => held.sleep_through(),
+        }
+    }
+}
+
+/// A request that waits for its turn. Dropped before, it puts back what it has taken and counts as refused; its
+/// turn is lost.
 pub(crate) struct Held<'a> {
     session: &'static Session,
-    seated: &'static Seated,
-    /// `None` once it went on.
-    waiting: Option<Waiting<'a>>,
-    /// What of the longest wait is left.
-    patience: Duration,
+    turn: Turn<'a>,
+}
+
+/// Where it waits.
+enum Turn<'a> {
+    /// On the pages.
+    Seated {
+        seated: &'static Seated,
+        waiting: Waiting<'a>,
+        /// What of the longest wait is left.
+        patience: Duration,
+    },
+    /// At the agent, which knows how long it may wait.
+    Asked {
+        asker: &'static Asker,
+        token: [u8; TOKEN],
+        until: Instant,
+    },
+    /// It went on.
+    Over,
 }
 
 impl<'a> Held<'a> {
@@ -46,47 +75,76 @@ impl<'a> Held<'a> {
             Step::Done(verdict) => return Progress::Decided(decided(session, verdict)),
             Step::Wait(waiting) => waiting,
         };
+        let rest = patience.checked_sub(left(seated, &waiting));
         let mut held = Held {
             session,
-            seated,
-            waiting: Some(waiting),
-            patience,
+            turn: Turn::Seated {
+                seated,
+                waiting,
+                patience: rest.unwrap_or_default(),
+            },
         };
-        match patience.checked_sub(held.left()) {
-            Some(rest) => {
-                held.patience = rest;
-                Progress::Held(held)
-            }
+        match rest {
+            Some(_rest) => Progress::Held(held),
             None => Progress::Decided(held.abandon()),
         }
     }
 
+    /// Takes what the agent said for what it is to the caller.
+    pub(crate) fn heard(
+        session: &'static Session,
+        asker: &'static Asker,
+        heard: Option<Heard>,
+    ) -> Progress<'a> {
+        let answer = match heard {
+            None => None,
+            Some(Heard::Refused(refused)) => Some(Err(refused)),
+            Some(Heard::Admitted { token, waited }) => {
+                Some(Ok(Permit::asked(session, token, waited)))
+            }
+            Some(Heard::Held { token, wait }) => {
+                let turn = Turn::Asked {
+                    asker,
+                    token,
+                    until: Instant::now() + wait,
+                };
+                return Progress::Held(Held { session, turn });
+            }
+        };
+        Progress::Decided(answer)
+    }
+
     /// How long it has to wait from now.
     pub(crate) fn left(&self) -> Duration {
-        let until_ns = self.waiting.as_ref().map_or(0, Waiting::until_ns);
-        Duration::from_nanos(until_ns.saturating_sub(self.seated.now_ns()))
+        match &self.turn {
+            Turn::Seated {
+                seated, waiting, ..
+            } => left(seated, waiting),
+            Turn::Asked { until, .. } => until.saturating_duration_since(Instant::now()),
+            Turn::Over => Duration::ZERO,
+        }
     }
 
     /// Goes on with it. Too early, it would be admitted before its turn: ask [`Held::left`] first.
     pub(crate) fn resume(mut self) -> Progress<'a> {
-        // In a forked process it is the parent's.
-        let waiting = self.waiting.take().filter(|_waiting| self.is_ours());
-        let Some(waiting) = waiting else {
-            return Progress::Decided(None);
-        };
-        let Self {
-            session,
-            seated,
-            patience,
-            ..
-        } = self;
-        let step = seated.gate.resume(seated, lane::current(), &waiting);
-        Self::progress(session, seated, &step, patience)
+        let session = self.session;
+        match self.take() {
+            Turn::Seated {
+                seated,
+                waiting,
+                patience,
+            } => {
+                let step = seated.gate.resume(seated, lane::current(), &waiting);
+                Self::progress(session, seated, &step, patience)
+            }
+            Turn::Asked { asker, token, .. } => Self::heard(session, asker, asker.resume(token)),
+            Turn::Over => Progress::Decided(None),
+        }
     }
 
     /// Sleeps in this thread until it is decided.
     #[cold]
-    pub(crate) fn sleep_through(mut self) -> Option<Result<Permit, Refused>> {
+    fn sleep_through(mut self) -> Option<Result<Permit, Refused>> {
         loop {
             loop {
                 let left = self.left();
@@ -102,15 +160,29 @@ impl<'a> Held<'a> {
         }
     }
 
-    fn is_ours(&self) -> bool {
-        !self.session.forked()
+    /// Takes the turn out; in a forked process it is the parent's.
+    fn take(&mut self) -> Turn<'a> {
+        let turn = mem::replace(&mut self.turn, Turn::Over);
+        if self.session.forked() {
+            return Turn::Over;
+        }
+        turn
     }
 
     fn abandon(&mut self) -> Option<Result<Permit, Refused>> {
-        let waiting = self.waiting.take().filter(|_waiting| self.is_ours())?;
-        let seated = self.seated;
-        let verdict = seated.gate.abandon(seated, lane::current(), &waiting);
-        decided(self.session, verdict)
+        match self.take() {
+            Turn::Seated {
+                seated, waiting, ..
+            } => {
+                let verdict = seated.gate.abandon(seated, lane::current(), &waiting);
+                decided(self.session, verdict)
+            }
+            Turn::Asked { asker, token, .. } => {
+                asker.exit(token, Outcome::Ignore);
+                None
+            }
+            Turn::Over => None,
+        }
     }
 }
 
@@ -118,6 +190,11 @@ impl Drop for Held<'_> {
     fn drop(&mut self) {
         let _refused = self.abandon();
     }
+}
+
+/// How long a request on the pages has to wait from now.
+fn left(seated: &Seated, waiting: &Waiting<'_>) -> Duration {
+    Duration::from_nanos(waiting.until_ns().saturating_sub(seated.now_ns()))
 }
 
 /// What a verdict is to a caller; `None` if seat or slot are not the session's any more.

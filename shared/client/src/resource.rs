@@ -52,7 +52,8 @@ impl Resource {
     /// `tokio::time::sleep`; one that is ready too early is asked again. A task that is dropped while it waits
     /// puts back what it has taken and counts as refused; its turn in the queue is lost.
     ///
-    /// A process without a seat asks the agent, and its thread waits for the answer.
+    /// A process without a seat asks the agent, whose answer its thread waits for (50 ms at most); for its turn
+    /// the task waits as elsewhere.
     ///
     /// ```no_run
     /// # mod tokio { pub mod time { pub async fn sleep(_time: std::time::Duration) {} } }
@@ -272,8 +273,8 @@ impl<'r> Ask<'r> {
     /// How long rules may let the request wait, all waits together; where it would be longer, the request is
     /// refused at once. Without this, as long as the rules allow; with zero it never waits.
     ///
-    /// A turn that is not waited for is lost to others, as it is when a caller goes away. What the
-    /// agent answers to a process without a seat is not bounded by this.
+    /// A turn that is not waited for is lost to others, as it is when a caller goes away. The agent lets a process
+    /// without a seat wait 10 s at most.
     #[inline]
     pub const fn wait_at_most(mut self, time: Duration) -> Self {
         self.patience = time;

@@ -176,7 +176,7 @@ impl Session {
             return None;
         }
         let Way::Seated(seated) = &self.way else {
-            return self.ask(entry, request, names);
+            return self.ask(entry, request, names, patience).sleep_through();
         };
         let slot = entry.slot(self.number)?;
         let express = Plain::of(slot, &request)
@@ -196,10 +196,8 @@ impl Session {
         request: Request<'_>,
         patience: Duration,
     ) -> Option<Result<Permit, Refused>> {
-        match self.begin_overflow(entry, request, patience) {
-            Progress::Decided(answer) => answer,
-            Progress::Held(held) => held.sleep_through(),
-        }
+        self.begin_overflow(entry, request, patience)
+            .sleep_through()
     }
 
     /// The same for a caller who waits without its thread.
@@ -225,10 +223,8 @@ impl Session {
         (request, names): (Request<'_>, Names<'_>),
         patience: Duration,
     ) -> Option<Result<Permit, Refused>> {
-        match self.begin_at_length(seated, (entry, slot), (request, names), patience) {
-            Progress::Decided(answer) => answer,
-            Progress::Held(held) => held.sleep_through(),
-        }
+        self.begin_at_length(seated, (entry, slot), (request, names), patience)
+            .sleep_through()
     }
 
     /// [`Session::enter`] for a caller who waits without its thread.
@@ -243,7 +239,7 @@ impl Session {
             return Progress::Decided(None);
         }
         let Way::Seated(seated) = &self.way else {
-            return Progress::Decided(self.ask(entry, request, names));
+            return self.ask(entry, request, names, patience);
         };
         let Some(slot) = entry.slot(self.number) else {
             return Progress::Decided(None);
@@ -330,19 +326,20 @@ impl Session {
         }
     }
 
-    /// Asks the agent to decide; `None` if it does not.
+    /// Asks the agent to decide.
     #[cold]
-    fn ask(
+    fn ask<'a>(
         &'static self,
         entry: &Arc<Entry>,
         request: Request<'_>,
         names: Names<'_>,
-    ) -> Option<Result<Permit, Refused>> {
+        patience: Duration,
+    ) -> Progress<'a> {
         let Way::Asking(asker) = &self.way else {
-            return None;
+            return Progress::Decided(None);
         };
         let args = ArgsBuffer::of(request.args);
-        let answer = asker.enter(Ask {
+        let heard = asker.enter(Ask {
             resource: entry.name(),
             origin: told(names.origin),
             context: told(names.context),
@@ -351,8 +348,10 @@ impl Session {
             direction: request.direction,
             prioritized: request.prioritized,
             args: args.args(),
-        })?;
-        Some(answer.map(|admitted| Permit::asked(self, admitted.token, admitted.waited)))
+            wait_at_most_ms: u32::try_from(patience.as_millis()).unwrap_or(u32::MAX),
+            waits_itself: true,
+        });
+        Held::heard(self, asker, heard)
     }
 
     /// Gives a permit of this session back. One that was inherited over a fork is the parent's.

@@ -224,6 +224,8 @@ impl Shared {
             | Message::Verdict(_)
             | Message::Exited
             | Message::Watched
+            | Message::Held { .. }
+            | Message::Resume { .. }
             | Message::Fault { .. }) => panic!("{other:?}"),
         };
         send(connection, answer.encode().bytes(), SendFlags::NOSIGNAL).is_ok()

@@ -193,6 +193,15 @@ fn asked(token: [u8; TOKEN]) -> Vec<(&'static str, Message<'static>)> {
             },
         ),
         ("watch socket 0x1234", Message::Watch { cookie: 0x1234 }),
+        (
+            "enter `a`, waits by itself, at most 2 s",
+            Message::Enter(Ask {
+                wait_at_most_ms: 2_000,
+                waits_itself: true,
+                ..Ask::of("a")
+            }),
+        ),
+        ("resume", Message::Resume { token }),
     ]
 }
 
@@ -266,6 +275,13 @@ fn answered(token: [u8; TOKEN]) -> Vec<(&'static str, Message<'static>)> {
                 limit: 100,
                 id: "orders",
             }),
+        ),
+        (
+            "held, its turn comes in 1.5 s",
+            Message::Held {
+                token,
+                wait_us: 1_500_000,
+            },
         ),
         (
             "fault, wrong order",

@@ -9,11 +9,13 @@ use tidegate_abi::check_name;
 use tidegate_abi::decision::Outcome;
 use tidegate_abi::message::{Answer, Args, Ask, Frame, Message, Part, TOKEN};
 use tidegate_limits::window::COUNT_MAX;
+use tidegate_segment::clock::Clock as _;
 use tidegate_segment::gate::{Refusal, Request, Verdict};
 use tokio_seqpacket::UnixSeqpacket;
 
 use super::fault::Fault;
 use super::hello::{self, Hello};
+use super::turn::{Now, Turn, Turns};
 use super::wire::Wire;
 use crate::control::Handle;
 use crate::door::Context;
@@ -21,10 +23,14 @@ use crate::door::arguments::Arguments;
 use crate::door::peer::{self, Peer};
 use crate::tenant::Tenant;
 use crate::tenant::client::{Client, Ticket, Who};
+use crate::tenant::decide::Waits;
 use crate::tenant::directory::Found;
 use crate::tenant::permit::{Permits, Token};
 use crate::tenant::question::Question;
 use crate::tenant::seat_life::{Seated, process_name};
+
+/// How often requests whose callers wait by themselves are looked through for those who do not come back.
+const TURNS_LOOKED_AT: Duration = Duration::from_secs(1);
 
 /// Most listeners that one connection may show.
 pub(super) const LISTENERS_MAX: usize = 16;
@@ -46,7 +52,7 @@ pub(super) async fn serve(
         Some(_) => wire.send_with(connection.tenant.files()).await?,
         None => wire.send().await?,
     }
-    while wire.receive().await? {
+    while connection.receive(&mut wire).await? {
         connection.reply(&mut wire).await;
         wire.send().await?;
     }
@@ -92,6 +98,8 @@ struct Connection {
     /// Ends the seat when it is dropped.
     seated: Option<Seated>,
     permits: Permits,
+    /// Requests whose callers wait by themselves.
+    turns: Turns,
 }
 
 impl Connection {
@@ -115,6 +123,7 @@ impl Connection {
             ticket,
             seated,
             permits: Permits::default(),
+            turns: Turns::default(),
         })
     }
 
@@ -124,10 +133,22 @@ impl Connection {
         wire.put(hello::welcome(&self.tenant, who.seat, self.client.scope()));
     }
 
+    /// Waits for a frame; false at the end of the connection. Meanwhile it gives up requests whose callers
+    /// do not come back.
+    async fn receive(&mut self, wire: &mut Wire) -> io::Result<bool> {
+        while !self.turns.is_empty() {
+            if let Ok(received) = tokio::time::timeout(TURNS_LOOKED_AT, wire.receive()).await {
+                return received;
+            }
+            self.turns.drop_late(self.tenant.board().now_ns());
+        }
+        wire.receive().await
+    }
+
     /// Puts the answer to the frame that was received in place; one that asks for a permit may be held.
     async fn reply(&mut self, wire: &mut Wire) {
         let asked = match wire.message() {
-            Ok(Message::Enter(ask)) => Some(self.held(ask).await),
+            Ok(Message::Enter(ask)) if !ask.waits_itself => Some(self.held(ask).await),
             _ => None,
         };
         match asked {
@@ -145,6 +166,8 @@ impl Connection {
 
     fn answer(&mut self, frame: Message<'_>) -> Result<Frame, Fault> {
         match frame {
+            Message::Enter(ask) => self.begin_turn(ask),
+            Message::Resume { token } => self.resume(token),
             Message::Exit { token, outcome } => self.exit(&token, outcome),
             Message::Resolve { name } => Ok(resolved(self.resolve("name", name)?)),
             Message::ResolvePart {
@@ -161,11 +184,11 @@ impl Connection {
             Message::Hello { .. } => Err(Fault::second_hello()),
             Message::Welcome(_)
             | Message::Resolved { .. }
-            | Message::Enter(_)
             | Message::Verdict(_)
             | Message::Ruled { .. }
             | Message::Exited
             | Message::Watched
+            | Message::Held { .. }
             | Message::Fault { .. } => Err(Fault::not_a_question()),
         }
     }
@@ -219,7 +242,45 @@ impl Connection {
                 ..Request::default()
             },
         };
-        match self.tenant.decide(self.client.scope(), &question).await {
+        let scope = self.client.scope();
+        let waits = Waits::at_most(wait_at_most(&ask));
+        let verdict = self.tenant.decide(scope, &question, waits).await;
+        self.given(token, verdict)
+    }
+
+    /// Asks the gate for a caller that waits by itself.
+    fn begin_turn(&mut self, ask: Ask<'_>) -> Result<Frame, Fault> {
+        check(&ask)?;
+        let token = self.permits.draw().map_err(Fault::cannot_hold)?;
+        let tenant = Arc::clone(&self.tenant);
+        let waits = Waits::at_most(wait_at_most(&ask));
+        let turn = Turn::begin(tenant, (self.client.scope(), waits), &ask);
+        self.go_on(token, turn)
+    }
+
+    /// Goes on with a request whose turn has come.
+    fn resume(&mut self, token: Token) -> Result<Frame, Fault> {
+        let turn = self.turns.take(&token).ok_or_else(Fault::no_turn)?;
+        self.go_on(token, turn)
+    }
+
+    fn go_on(&mut self, token: Token, mut turn: Turn) -> Result<Frame, Fault> {
+        let now_ns = self.tenant.board().now_ns();
+        match turn.go_on(now_ns) {
+            Now::Held { wait_us } => {
+                self.turns.put(token, turn, now_ns)?;
+                Ok(Message::Held { token, wait_us }.encode())
+            }
+            Now::Decided(verdict) => Ok(match self.given(token, verdict)? {
+                Given::Permit { token, waited_ms } => admitted(token, waited_ms),
+                Given::Refusal(refusal) => refused(&self.tenant, &refusal),
+            }),
+        }
+    }
+
+    /// What a verdict gives; a permit is held under its token.
+    fn given(&mut self, token: Token, verdict: Verdict) -> Result<Given, Fault> {
+        match verdict {
             Verdict::Admitted(pass) => {
                 self.permits
                     .hold(token, pass, self.client.who.uid, u64::MAX);
@@ -233,6 +294,11 @@ impl Connection {
     }
 
     fn exit(&mut self, token: &[u8; TOKEN], outcome: Outcome) -> Result<Frame, Fault> {
+        if let Some(turn) = self.turns.take(token) {
+            // It puts back what it has taken.
+            drop(turn);
+            return Ok(Message::Exited.encode());
+        }
         let pass = self.permits.take(token, self.client.who.uid);
         self.tenant
             .exit(pass.ok_or_else(Fault::no_permit)?, outcome);
@@ -256,7 +322,11 @@ fn check(ask: &Ask<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-fn arguments(args: Args<'_>) -> Arguments {
+const fn wait_at_most(ask: &Ask<'_>) -> Duration {
+    Duration::from_millis(ask.wait_at_most_ms as u64)
+}
+
+pub(super) fn arguments(args: Args<'_>) -> Arguments {
     let mut arguments = Arguments::default();
     args.iter().for_each(|values| arguments.push(values));
     arguments

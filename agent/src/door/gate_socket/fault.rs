@@ -57,7 +57,7 @@ impl Fault {
                 FaultCode::Frame,
                 format!(
                     "there is no frame of kind {kind}; a service sends 1 (hello), 3 (resolve), 5 (enter), 7 (exit), \
-                     10 (resolve_part), 11 (rule), 13 (watch)"
+                     10 (resolve_part), 11 (rule), 13 (watch), 16 (resume)"
                 ),
             ),
             FrameFault::Value("args") => Self::new(
@@ -112,7 +112,7 @@ impl Fault {
     pub(super) fn not_a_question() -> Self {
         Self::new(
             FaultCode::Order,
-            "this frame is the agent's to send; a service sends hello, resolve, resolve_part, rule, enter, exit, watch",
+            "this frame is the agent's to send; a service sends hello, resolve, resolve_part, rule, enter, exit, watch, resume",
         )
     }
 
@@ -139,6 +139,20 @@ impl Fault {
         Self::new(
             FaultCode::Permit,
             "this connection holds no such permit; it was given back already, or another holds it",
+        )
+    }
+
+    pub(super) fn no_turn() -> Self {
+        Self::new(
+            FaultCode::Permit,
+            "this connection holds no such request; it was decided or given up already, or its caller came too late",
+        )
+    }
+
+    pub(super) fn too_many_turns(most: usize) -> Self {
+        Self::new(
+            FaultCode::Busy,
+            format!("{most} requests of this connection wait for their turn, more do not"),
         )
     }
 

@@ -107,7 +107,7 @@ const NAME: usize = 10;
 const CLASS: usize = 12;
 const PRIORITIZED: usize = 14;
 /// Where the number of the arguments is in an enter for `a`, without origin and context.
-const ARGS: usize = 23;
+const ARGS: usize = 27;
 
 fn bad_frames() -> Vec<BadFrame> {
     let mut cut = resolve("abc");
@@ -116,8 +116,8 @@ fn bad_frames() -> Vec<BadFrame> {
     grown.push(0);
     let code = FaultCode::Frame;
     let kinds = "there is no frame of kind 77; a service sends 1 (hello), 3 (resolve), 5 (enter), 7 (exit), \
-         10 (resolve_part), 11 (rule), 13 (watch)";
-    let theirs = "this frame is the agent's to send; a service sends hello, resolve, resolve_part, rule, enter, exit, watch";
+         10 (resolve_part), 11 (rule), 13 (watch), 16 (resume)";
+    let theirs = "this frame is the agent's to send; a service sends hello, resolve, resolve_part, rule, enter, exit, watch, resume";
     vec![
         (with(resolve("a"), 0, 77), code, kinds),
         (

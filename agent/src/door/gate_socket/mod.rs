@@ -6,6 +6,7 @@
 mod connection;
 mod fault;
 mod hello;
+mod turn;
 mod wire;
 
 use std::sync::Arc;

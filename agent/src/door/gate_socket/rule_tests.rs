@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use tidegate_abi::argument::{Arg, Kind, natural_hash, text_hash};
-use tidegate_abi::decision::{Direction, Reason, RefusalKind};
-use tidegate_abi::message::{Answer, ArgsBuffer, Ask, Message, Part};
+use tidegate_abi::decision::{Direction, Outcome, Reason, RefusalKind};
+use tidegate_abi::message::{Answer, ArgsBuffer, Ask, FaultCode, Message, Part, TOKEN};
 
 use super::tests::{Door, Peer};
 
@@ -147,6 +147,86 @@ async fn a_paced_frame_is_held_until_its_turn() {
     assert!(begin.elapsed().as_millis() >= 150, "{waited:?}");
     assert_eq!(waited.first(), Some(&0));
     assert!(waited.iter().skip(1).all(|ms| *ms <= 50), "{waited:?}");
+}
+
+/// Turns are ten seconds apart: none comes within a test.
+const SLOW: &str =
+    "[[flow]]\nresource = \"a\"\ncount = 0.1\nbehavior = \"pace\"\nmax_queueing_time = \"1h\"";
+
+const ITSELF: Ask<'static> = Ask {
+    waits_itself: true,
+    ..Ask::of("a")
+};
+
+/// The token and the wait of a request that is held.
+async fn held(peer: &Peer) -> ([u8; TOKEN], u32) {
+    peer.hear(|message| match message {
+        Message::Held { token, wait_us } => (token, wait_us),
+        other => panic!("{other:?}"),
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_caller_that_waits_itself_is_told_how_long_and_keeps_the_connection() {
+    let door = Door::plain();
+    door.rules(SLOW);
+    let peer = door.greeted().await;
+    let first = peer.enter(ITSELF, |answer| matches!(answer, Answer::Admitted { .. }));
+    assert!(first.await);
+    peer.say(&Message::Enter(ITSELF)).await;
+    let (token, wait_us) = held(&peer).await;
+    assert!((9_000_000..=10_000_000).contains(&wait_us), "{wait_us}");
+    // Others are served meanwhile, and who comes back too early is told again.
+    peer.admitted("b").await;
+    peer.say(&Message::Resume { token }).await;
+    let (again, left_us) = held(&peer).await;
+    assert!(again == token && left_us <= wait_us, "{left_us}");
+    let exit = Message::Exit {
+        token,
+        outcome: Outcome::Ignore,
+    };
+    peer.say(&exit).await;
+    peer.hear(|message| assert_eq!(message, Message::Exited))
+        .await;
+    for gone in [Message::Resume { token }, exit] {
+        peer.say(&gone).await;
+        assert_eq!(peer.fault().await.0, FaultCode::Permit);
+    }
+    let counts = door.counts("a");
+    let refused: u64 = counts.refused.iter().sum();
+    assert_eq!((counts.inflight, counts.passed, refused), (1, 1, 1));
+}
+
+#[tokio::test]
+async fn a_caller_is_refused_at_once_where_its_turn_is_further_away_than_it_waits() {
+    let door = Door::plain();
+    door.rules(SLOW);
+    let peer = door.greeted().await;
+    peer.admitted("a").await;
+    for waits_itself in [false, true] {
+        let ask = Ask {
+            wait_at_most_ms: 5_000,
+            waits_itself,
+            ..Ask::of("a")
+        };
+        let queue = Some((RefusalKind::Flow, Reason::Queue));
+        assert_eq!(peer.refusal(ask).await, queue);
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_ends_gives_up_what_waits_on_it() {
+    let door = Door::plain();
+    door.rules(&format!(
+        "{SLOW}\n[[flow]]\nresource = \"a\"\ngrade = \"concurrency\"\ncount = 9"
+    ));
+    let peer = door.greeted().await;
+    peer.enter(ITSELF, |_admitted| ()).await;
+    peer.say(&Message::Enter(ITSELF)).await;
+    held(&peer).await;
+    drop(peer);
+    door.until_inflight("a", 0).await;
 }
 
 #[tokio::test]

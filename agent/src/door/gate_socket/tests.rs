@@ -9,6 +9,7 @@ use tidegate_abi::message::{
 };
 use tidegate_segment::board::Board;
 use tidegate_segment::clock::monotonic_ns;
+use tidegate_segment::ledger::NodeCounts;
 use tidegate_segment::os::memfd::{self, Kind};
 use tokio_seqpacket::ancillary::OwnedAncillaryMessage;
 
@@ -71,12 +72,16 @@ impl Door {
         peer
     }
 
-    /// Waits until the resource has this many requests in flight.
-    pub(super) async fn until_inflight(&self, resource: &str, inflight: u64) {
+    pub(super) fn counts(&self, resource: &str) -> NodeCounts {
         let tenant = self.context.default_tenant();
         let slot = tenant.directory().resolve(resource).slot;
+        tenant.seats().node_counts(slot)
+    }
+
+    /// Waits until the resource has this many requests in flight.
+    pub(super) async fn until_inflight(&self, resource: &str, inflight: u64) {
         let reached = async {
-            while tenant.seats().node_counts(slot).inflight != inflight {
+            while self.counts(resource).inflight != inflight {
                 tokio::task::yield_now().await;
             }
         };

@@ -18,6 +18,7 @@ use super::caller::Caller;
 use super::input::{self, Asked, Ended};
 use crate::door::Context;
 use crate::tenant::HOST;
+use crate::tenant::decide::Waits;
 
 #[derive(Serialize)]
 struct Given {
@@ -36,7 +37,10 @@ pub(super) async fn enter(
     let tenant = caller.tenant();
     let args = question.args();
     let token = tenant.timed_permits().lock().draw().map_err(busy)?;
-    match tenant.decide(HOST, &question.with(&args)).await {
+    match tenant
+        .decide(HOST, &question.with(&args), Waits::HELD)
+        .await
+    {
         Verdict::Admitted(pass) => {
             let life_ns = u64::try_from(context.permit_time_to_live.as_nanos());
             let ends_ns = monotonic_ns().saturating_add(life_ns.unwrap_or(u64::MAX));

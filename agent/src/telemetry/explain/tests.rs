@@ -5,6 +5,7 @@ use tidegate_segment::gate::{Request, Verdict};
 use super::*;
 use crate::door::tests::context;
 use crate::tenant::HOST;
+use crate::tenant::decide::Waits;
 use crate::tenant::limit::tests::limits;
 use crate::tenant::question::Question;
 
@@ -52,7 +53,11 @@ async fn ask(context: &Context, resource: &str) -> bool {
         context: "",
         request: Request::default(),
     };
-    match own(context).tenant.decide(HOST, &question).await {
+    match own(context)
+        .tenant
+        .decide(HOST, &question, Waits::HELD)
+        .await
+    {
         Verdict::Admitted(pass) => {
             own(context).tenant.exit(pass, Outcome::Ok);
             true

@@ -104,6 +104,13 @@ impl<'a> Message<'a> {
                 cookie: fields.u64()?,
             },
             FrameKind::Watched => Self::Watched,
+            FrameKind::Held => Self::Held {
+                token: fields.take()?,
+                wait_us: fields.u32()?,
+            },
+            FrameKind::Resume => Self::Resume {
+                token: fields.take()?,
+            },
             FrameKind::Fault => {
                 let code = known(fields.u16()?, FaultCode::from_u8);
                 Self::Fault {
@@ -136,10 +143,14 @@ fn known<T>(number: u16, from_u8: impl Fn(u8) -> Option<T>) -> Option<T> {
 
 fn take_ask<'a>(fields: &mut Fields<'a>) -> Result<Ask<'a>, FrameFault> {
     let count = fields.u32()?;
-    let [class, direction, prioritized, _zero] = fields.take()?;
+    let [class, direction, prioritized, itself] = fields.take()?;
     if prioritized > 1 {
         return Err(FrameFault::Value("prioritized"));
     }
+    if itself > 1 {
+        return Err(FrameFault::Value("waits_itself"));
+    }
+    let wait_at_most_ms = fields.u32()?;
     Ok(Ask {
         count,
         class: Class::from_u8(class).ok_or(FrameFault::Value("class"))?,
@@ -147,6 +158,8 @@ fn take_ask<'a>(fields: &mut Fields<'a>) -> Result<Ask<'a>, FrameFault> {
         resource: fields.text("resource")?,
         origin: fields.text("origin")?,
         prioritized: prioritized == 1,
+        waits_itself: itself == 1,
+        wait_at_most_ms,
         context: fields.text("context")?,
         args: fields.args()?,
     })

@@ -93,6 +93,15 @@ impl Message<'_> {
                 FrameKind::Watch
             }
             Self::Watched => FrameKind::Watched,
+            Self::Held { token, wait_us } => {
+                frame.put(&token);
+                frame.put(&wait_us.to_le_bytes());
+                FrameKind::Held
+            }
+            Self::Resume { token } => {
+                frame.put(&token);
+                FrameKind::Resume
+            }
             Self::Fault { code, text } => {
                 frame.put(&u16::from(code as u8).to_le_bytes());
                 frame.put_text(text);
@@ -158,8 +167,9 @@ fn put_welcome(frame: &mut Frame, welcome: Welcome) {
 
 fn put_ask(frame: &mut Frame, ask: Ask<'_>) {
     frame.put(&ask.count.to_le_bytes());
-    let prioritized = u8::from(ask.prioritized);
-    frame.put(&[ask.class as u8, ask.direction as u8, prioritized, 0]);
+    let [prioritized, itself] = [ask.prioritized, ask.waits_itself].map(u8::from);
+    frame.put(&[ask.class as u8, ask.direction as u8, prioritized, itself]);
+    frame.put(&ask.wait_at_most_ms.to_le_bytes());
     frame.put_text(ask.resource);
     frame.put_text(ask.origin);
     frame.put_text(ask.context);

@@ -51,7 +51,7 @@ wire_enum! {
         Resolved = 4, "resolved";
         /// Service: asks for a permit that the agent holds.
         Enter = 5, "enter";
-        /// Agent: answers enter.
+        /// Agent: answers enter, or resume.
         Verdict = 6, "verdict";
         /// Service: gives a permit back.
         Exit = 7, "exit";
@@ -69,6 +69,10 @@ wire_enum! {
         Watch = 13, "watch";
         /// Agent: answers watch.
         Watched = 14, "watched";
+        /// Agent: answers an enter or resume whose caller waits by itself.
+        Held = 15, "held";
+        /// Service: its turn has come, and it wants to go on.
+        Resume = 16, "resume";
     }
 }
 
@@ -119,6 +123,12 @@ pub struct Ask<'a> {
     pub context: &'a str,
     /// Arguments that hot-parameter rules look at.
     pub args: Args<'a>,
+    /// How long rules may let the request wait, all waits together, ms. It is refused at once where it would
+    /// be longer, or longer than the agent holds anybody.
+    pub wait_at_most_ms: u32,
+    /// The caller waits by itself: it is answered [`Message::Held`] at once and comes back with
+    /// [`Message::Resume`]. Else the agent holds its answer, and all of the connection with it.
+    pub waits_itself: bool,
 }
 
 impl<'a> Ask<'a> {
@@ -133,6 +143,8 @@ impl<'a> Ask<'a> {
             prioritized: false,
             context: "",
             args: Args::NONE,
+            wait_at_most_ms: u32::MAX,
+            waits_itself: false,
         }
     }
 }
@@ -265,6 +277,18 @@ pub enum Message<'a> {
     },
     /// The socket will be looked for.
     Watched,
+    /// The turn of a request has not come yet.
+    Held {
+        /// Names the request, and its permit if it gets one. [`Message::Exit`] gives it up.
+        token: [u8; TOKEN],
+        /// How long to wait before [`Message::Resume`], µs.
+        wait_us: u32,
+    },
+    /// Goes on with a request that was held; [`Message::Verdict`] or [`Message::Held`] answers.
+    Resume {
+        /// The request.
+        token: [u8; TOKEN],
+    },
 }
 
 /// Flag of [`Message::Hello`]: the service wants to map the pages.

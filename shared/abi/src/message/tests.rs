@@ -11,9 +11,11 @@ const ASK: Ask<'static> = Ask {
     prioritized: true,
     context: "checkout",
     args: Args::NONE,
+    wait_at_most_ms: 250,
+    waits_itself: true,
 };
 
-fn samples() -> [Message<'static>; 13] {
+fn samples() -> [Message<'static>; 15] {
     [
         Message::Hello {
             version: 1,
@@ -69,6 +71,11 @@ fn samples() -> [Message<'static>; 13] {
         },
         Message::Rule { number: 4 },
         Message::Ruled { id: "orders" },
+        Message::Held {
+            token: [5; TOKEN],
+            wait_us: 500_000,
+        },
+        Message::Resume { token: [5; TOKEN] },
     ]
 }
 

@@ -1,0 +1,125 @@
+//! Requests of a connection whose callers wait for their turn by themselves, so that the connection is
+//! free for others meanwhile.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use tidegate_abi::message::Ask;
+use tidegate_segment::gate::{Request, Verdict};
+use tidegate_segment::sync::{Ordering, Word};
+
+use super::connection::arguments;
+use super::fault::Fault;
+use crate::tenant::Tenant;
+use crate::tenant::decide::Waits;
+use crate::tenant::permit::Token;
+use crate::tenant::question::Question;
+
+/// Most that one connection may have.
+const TURNS_MAX: usize = 16_384;
+
+/// How long a request is kept after its turn has come, ns; a caller that comes later has gone away.
+const KEPT_NS: u64 = 10_000_000_000;
+
+/// A request in the middle of its decision. Dropped, it puts back what it has taken and counts as refused.
+pub(super) struct Turn {
+    /// Monotonic ns.
+    until_ns: Arc<Word>,
+    decision: Pin<Box<dyn Future<Output = Verdict> + Send>>,
+}
+
+/// How far a request is.
+pub(super) enum Now {
+    Decided(Verdict),
+    Held { wait_us: u32 },
+}
+
+impl Turn {
+    /// Begins with what a caller of a scope asks for.
+    pub(super) fn begin(
+        tenant: Arc<Tenant>,
+        (scope, waits): (u32, Waits<'static>),
+        ask: &Ask<'_>,
+    ) -> Self {
+        let names = [ask.resource, ask.origin, ask.context].map(str::to_owned);
+        let (count, direction, class) = (ask.count, ask.direction, ask.class);
+        let (prioritized, arguments) = (ask.prioritized, arguments(ask.args));
+        let until_ns = Arc::new(Word::new(0));
+        let told = Arc::clone(&until_ns);
+        let decision = Box::pin(async move {
+            let [resource, origin, context] = &names;
+            let question = Question {
+                resource,
+                origin,
+                context,
+                request: Request {
+                    count,
+                    direction,
+                    class,
+                    prioritized,
+                    args: &arguments.args(),
+                    ..Request::default()
+                },
+            };
+            tenant
+                .decide(scope, &question, waits.by_itself(&told))
+                .await
+        });
+        Self { until_ns, decision }
+    }
+
+    /// Goes as far as it can.
+    pub(super) fn go_on(&mut self, now_ns: u64) -> Now {
+        let mut nobody_is_woken = Context::from_waker(Waker::noop());
+        match self.decision.as_mut().poll(&mut nobody_is_woken) {
+            Poll::Ready(verdict) => Now::Decided(verdict),
+            Poll::Pending => {
+                let wait_ns = self.until_ns().saturating_sub(now_ns);
+                let wait_us = u32::try_from(wait_ns.div_ceil(1000)).unwrap_or(u32::MAX);
+                Now::Held { wait_us }
+            }
+        }
+    }
+
+    fn until_ns(&self) -> u64 {
+        // Relaxed: this thread polled what stored it.
+        self.until_ns.load(Ordering::Relaxed)
+    }
+}
+
+/// The requests that wait.
+#[derive(Default)]
+pub(super) struct Turns(HashMap<Token, Turn>);
+
+impl Turns {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Keeps a request until its caller comes back.
+    ///
+    /// # Errors
+    /// There are too many; the request is given up.
+    pub(super) fn put(&mut self, token: Token, turn: Turn, now_ns: u64) -> Result<(), Fault> {
+        if self.0.len() >= TURNS_MAX {
+            self.drop_late(now_ns);
+        }
+        if self.0.len() >= TURNS_MAX {
+            return Err(Fault::too_many_turns(TURNS_MAX));
+        }
+        self.0.insert(token, turn);
+        Ok(())
+    }
+
+    pub(super) fn take(&mut self, token: &Token) -> Option<Turn> {
+        self.0.remove(token)
+    }
+
+    /// Gives up those whose callers have not come back.
+    pub(super) fn drop_late(&mut self, now_ns: u64) {
+        self.0
+            .retain(|_token, turn| turn.until_ns().saturating_add(KEPT_NS) > now_ns);
+    }
+}
