@@ -4,6 +4,7 @@
 
 use tidegate_client::{Client, Door, Permit, Resource};
 use tidegate_tests::agent::{Agent, CALM};
+use tidegate_tests::until::{self, SOON};
 
 /// Two calls at once for each origin, and three in the context `night`.
 const RULES: &str = r#"
@@ -79,6 +80,34 @@ fn no_number_of_origins_gets_past_the_limit() {
     // Half of the slots are for them; all that came after share what one of them is allowed.
     assert!((20..=32).contains(&apart), "{apart}");
     assert_eq!(held.len(), apart * 2);
+}
+
+#[test]
+fn origins_that_rest_give_their_nodes_to_new_ones() {
+    let few = "[pages]\nmax_resources = 16\nidle_time = \"1s\"\n";
+    let agent = Agent::start(RULES, &format!("{CALM}{few}"));
+    let order = connect(&agent).resource("order").unwrap();
+    // The first that finds no node fills what all such origins share.
+    let mut names = (0..).map(|number| format!("origin-{number}"));
+    let mut next = || names.next().unwrap();
+    let mut apart = 0;
+    let shared = loop {
+        let origin = next();
+        let permits = take(&order, &origin, 2);
+        if apart >= 4 && take(&order, &next(), 1).is_empty() {
+            break permits;
+        }
+        apart += 1;
+        assert!(apart < 64, "there is room for fewer");
+    };
+    assert_eq!(shared.len(), 2);
+    let is_admitted = |origin: &str| {
+        let body = format!(r#"{{"resource":"order","origin":"{origin}"}}"#);
+        agent.ask_http("POST", "/v1/enter", &body).status == 200
+    };
+    assert!(!is_admitted(&next()), "there is no node for it");
+    until::holds("a node for a new origin", 3 * SOON, || is_admitted(&next()));
+    assert_eq!(take(&order, &next(), 5).len(), 2);
 }
 
 #[test]

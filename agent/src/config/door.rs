@@ -58,6 +58,9 @@ settings! {
         max_seats: u32 = 256, Whole { min: 2, max: SEATS_MAX };
         /// Rows of counters of a process. Threads beyond it share one.
         lanes: u32 = 4, Whole { min: 1, max: LANES_MAX };
+        /// After this time without a request the node of an origin or a context is given back; when slots become
+        /// short, so is a resource on which no rule stands.
+        idle_time: Duration = Duration::from_mins(10), Span::ms(1_000, 86_400_000);
         /// Most scopes, the host included.
         max_scopes: u32 = 64, Whole { min: 1, max: SCOPES_MAX };
     }

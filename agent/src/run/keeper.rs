@@ -160,7 +160,12 @@ impl Keeper {
         for event in self.context.control.events() {
             log(&event);
         }
+        let (now_ns, idle) = (monotonic_ns(), self.config.pages.idle_time);
         for named in self.context.tenants.iter() {
+            let tenant = &named.tenant;
+            tenant
+                .directory()
+                .give_back_idle(tenant.seats(), now_ns, idle);
             let watch = self.breakers.entry(Arc::clone(&named.name)).or_default();
             for change in watch.look(&named.tenant, monotonic_ns()) {
                 log_breaker(&named.name, &change);

@@ -8,9 +8,12 @@ use tidegate_segment::board::{Board, Record, Rule, RuleFault, RuleSet, RuleWrite
 use tidegate_segment::ledger::Ledger;
 use tidegate_segment::sync::{Ordering, Word};
 
+mod idle;
+
 use super::compile::room::Room;
 use super::compile::{Compiled, Compiler, Pool, part_record};
 use super::limit::{Limits, Part};
+use idle::Idle;
 
 /// Name of the resource that stands for all that got no slot of their own.
 pub const OVERFLOW_NAME: &str = "__other__";
@@ -90,8 +93,10 @@ struct View {
 #[derive(Debug)]
 struct Writer {
     rules: RuleWriter,
-    /// Names in the order of their slots.
+    ledger: Ledger,
+    /// Names in the order of their slots; empty where a slot was taken back.
     names: Vec<(Arc<str>, Slot)>,
+    idle: Idle,
     /// Who has which state in the ledger.
     room: Room,
     published_ns: Option<u64>,
@@ -107,7 +112,9 @@ impl Directory {
             view: RwLock::default(),
             writer: Mutex::new(Writer {
                 rules,
+                ledger,
                 names: Vec::new(),
+                idle: Idle::default(),
                 room: Room::new(ledger),
                 published_ns: None,
             }),
@@ -263,8 +270,9 @@ impl Directory {
     /// Names and slots of the resources, in the order of the slots.
     pub fn list(&self) -> Vec<(Arc<str>, Slot)> {
         let names = self.writer.lock().names.clone();
-        let is_resource =
-            |(name, slot): &(Arc<str>, Slot)| *slot != Slot::INBOUND && !name.contains(SEPARATORS);
+        let is_resource = |(name, slot): &(Arc<str>, Slot)| {
+            !name.is_empty() && *slot != Slot::INBOUND && !name.contains(SEPARATORS)
+        };
         names.into_iter().filter(is_resource).collect()
     }
 
@@ -282,21 +290,36 @@ impl Directory {
             name,
         );
         writer.rules.add_to_pool(pool.words())?;
-        let slot = writer.rules.add(name, &compiled.record, &compiled.rules)?;
-        self.remember(writer, name, slot);
-        Ok(slot)
+        self.give(writer, name, (&compiled.record, &compiled.rules))
     }
 
     fn add_empty(&self, writer: &mut Writer, name: &str) -> Result<Slot, RuleFault> {
-        let slot = writer.rules.add(name, &Record::default(), &[])?;
-        self.remember(writer, name, slot);
-        Ok(slot)
+        self.give(writer, name, (&Record::default(), &[]))
     }
 
-    fn remember(&self, writer: &mut Writer, name: &str, slot: Slot) {
-        let name: Arc<str> = Arc::from(name);
-        writer.names.push((Arc::clone(&name), slot));
-        self.view.write().slots.insert(name, slot);
+    /// Gives a slot to a name: one that was given back, or the next new one.
+    fn give(
+        &self,
+        writer: &mut Writer,
+        name: &str,
+        (record, rules): (&Record, &[Rule]),
+    ) -> Result<Slot, RuleFault> {
+        let text: Arc<str> = Arc::from(name);
+        let slot = if let Some(slot) = writer.idle.peek() {
+            writer.rules.reopen(slot, name, record, rules)?;
+            writer.idle.given();
+            let place = usize::try_from(slot.index).ok();
+            if let Some(named) = place.and_then(|place| writer.names.get_mut(place)) {
+                *named = (Arc::clone(&text), slot);
+            }
+            slot
+        } else {
+            let slot = writer.rules.add(name, record, rules)?;
+            writer.names.push((Arc::clone(&text), slot));
+            slot
+        };
+        self.view.write().slots.insert(text, slot);
+        Ok(slot)
     }
 }
 
@@ -311,7 +334,7 @@ pub fn part_name(resource: &str, part: Part, name: &str) -> String {
 }
 
 fn compile_name(compiler: &mut Compiler<'_>, name: &str) -> Compiled {
-    if name == INBOUND_NAME {
+    if name.is_empty() || name == INBOUND_NAME {
         return Compiled::default();
     }
     if name.contains(SEPARATORS) {
@@ -340,7 +363,8 @@ impl Writer {
     fn has_room(&self, kept_share: u32) -> bool {
         let slots = self.board().geometry().resources();
         let kept = slots / kept_share;
-        self.board().resources_used() < slots.saturating_sub(kept)
+        let used = self.board().resources_used();
+        used.saturating_sub(self.idle.free()) < slots.saturating_sub(kept)
     }
 
     fn check_gap(&self, now_ns: u64) -> Result<(), TooSoon> {

@@ -102,6 +102,11 @@ impl Limits {
         named.map(String::as_str)
     }
 
+    /// Whether rules name a resource, or look at it.
+    pub fn names(&self, resource: &str) -> bool {
+        self.named.contains_key(resource) || self.related.contains(resource)
+    }
+
     /// Whether rules of other resources look at this one.
     pub fn is_related(&self, resource: &str) -> bool {
         self.related.contains(resource)

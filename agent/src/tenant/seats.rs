@@ -128,6 +128,17 @@ impl Seats {
         }
     }
 
+    /// Forgets what was counted on a node that was given back.
+    pub fn clear_node(&self, slot: Slot) {
+        let mut table = self.table.lock();
+        let seats = table.writer.board().seats_used();
+        self.ledger.clear_node(slot.index, seats);
+        let place = usize::try_from(slot.index).ok();
+        if let Some(kept) = place.and_then(|place| table.kept.nodes.get_mut(place)) {
+            *kept = NodeCounts::default();
+        }
+    }
+
     /// Counts of a resource over all processes that ever were.
     pub fn node_counts(&self, slot: Slot) -> NodeCounts {
         let table = self.table.lock();

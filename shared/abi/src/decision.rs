@@ -45,6 +45,8 @@ wire_enum! {
         Cpu = 11, "cpu";
         /// The average response time is over a system rule's mark.
         AvgRt = 12, "avg_rt";
+        /// The request has more values under concurrency rules than one request may hold.
+        Values = 13, "values";
     }
 }
 

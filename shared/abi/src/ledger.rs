@@ -100,6 +100,10 @@ pub mod node {
         LAST = 10;
         /// When that was, monotonic ns; 0 = never.
         LAST_NS = 11;
+        /// The last refusal of the plain QPS rule: the value measured low half, the limit high half.
+        QPS_LAST = 12;
+        /// When that was, monotonic ns; 0 = never.
+        QPS_LAST_NS = 13;
     }
 }
 
@@ -157,7 +161,8 @@ pub mod total {
         PASSED = 3;
         /// Inbound requests refused, for any reason.
         REFUSED = 4;
-        /// Inbound requests of class probe that were admitted past a limit.
+        /// Inbound requests of class probe that were admitted past a limit lately:
+        /// `[span 16 | where its passes begin 24 | probes 24]`, a span being 10 s of the clock.
         PROBES = 5;
         /// Number of the tick in which this lane found its scope near the entry limit.
         NEAR_TICK = 6;

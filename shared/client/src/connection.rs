@@ -99,12 +99,7 @@ impl Connection {
 
     /// Says hello and waits for the welcome and its descriptors.
     fn greet(&self, flags: u32) -> Result<(Welcome, Vec<OwnedFd>), ConnectError> {
-        let hello = Message::Hello {
-            version: tidegate_abi::VERSION,
-            flags,
-            now_ns: clock::monotonic_ns(),
-        };
-        let packet = self.exchange(&hello.encode(), WELCOME_WITHIN)?;
+        let packet = self.exchange(&hello(flags), WELCOME_WITHIN)?;
         let welcome = welcome(packet.message()?)?;
         Ok((welcome, packet.descriptors))
     }
@@ -213,6 +208,15 @@ impl AsFd for Connection {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
+}
+
+fn hello(flags: u32) -> Frame {
+    let hello = Message::Hello {
+        version: tidegate_abi::VERSION,
+        flags,
+        now_ns: clock::monotonic_ns(),
+    };
+    hello.encode()
 }
 
 fn welcome(message: Message<'_>) -> Result<Welcome, ConnectError> {

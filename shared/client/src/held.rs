@@ -45,6 +45,10 @@ pub(crate) struct Held<'a> {
 }
 
 /// Where it waits.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a box would be an allocation, and decisions make none"
+)]
 enum Turn<'a> {
     /// On the pages.
     Seated {

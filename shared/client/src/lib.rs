@@ -25,9 +25,10 @@
 //! # Without a seat
 //! An agent that cannot see a process (another pid namespace), or has no seat left, gives it no pages.
 //! The same calls ask the agent over its socket then, one at a time and each within 50 ms; what gets no
-//! answer is admitted and counted ([`Status::open`]), and the background thread connects anew.
-//! [`Status::door`] says which it is. Here a permit costs a round trip when it is taken and another
-//! when it is given back, [`Refused`] has no `value` and `limit`, and [`Ask::prioritized`] is not known.
+//! answer is admitted and counted ([`Status::open`]), and the background thread connects anew. Where a rule lets a
+//! request wait for its turn, the answer says how long: its thread or task waits, others ask meanwhile, and
+//! another round trip decides. [`Status::door`] says which it is. Here a permit costs a round trip when it is
+//! taken and another when it is given back.
 //!
 //! # Rules that let wait
 //! A rule that paces, and borrowing, hold a request back until its turn. [`Resource::enter`] sleeps in its thread until

@@ -54,6 +54,7 @@ pub mod law;
 pub mod number;
 pub mod pacing;
 pub mod param;
+pub mod probe_budget;
 pub mod quirks;
 pub mod statistics;
 pub mod strict;

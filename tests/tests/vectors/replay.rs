@@ -360,7 +360,8 @@ const fn metric(reason: Reason) -> &'static str {
         | Reason::AllowedQps
         | Reason::Queue
         | Reason::BreakerOpen
-        | Reason::Origin => "none of a system rule",
+        | Reason::Origin
+        | Reason::Values => "none of a system rule",
     }
 }
 

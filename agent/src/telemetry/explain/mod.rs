@@ -51,7 +51,7 @@ struct RuleNow {
     refused_total: u64,
     /// Requests that it would have refused if it did not only observe.
     observed_total: u64,
-    /// The last of them; null before the first, and for plain QPS limits, whose figures are those of now.
+    /// The last of them; null before the first, and for a plain QPS limit that only observes.
     last: Option<Last>,
     /// How it is now.
     now: Value,
@@ -195,7 +195,7 @@ impl<'c> Place<'c> {
         match quantity {
             Some(Quantity::Qps) if holds(Needs::QPS, record.qps_rule) => {
                 let flow = refused_by(&self.counts, RefusalKind::Flow);
-                (flow.saturating_sub(places_refused), None)
+                (flow.saturating_sub(places_refused), node.last_full())
             }
             Some(Quantity::Concurrency) if holds(Needs::CONCURRENCY, record.concurrency_rule) => {
                 (places_refused, last)

@@ -111,21 +111,8 @@ impl<'a> Message<'a> {
             FrameKind::Resume => Self::Resume {
                 token: fields.take()?,
             },
-            FrameKind::Fault => {
-                let code = known(fields.u16()?, FaultCode::from_u8);
-                Self::Fault {
-                    code: code.ok_or(FrameFault::Value("code"))?,
-                    text: fields.text("text")?,
-                }
-            }
-            FrameKind::ResolvePart => {
-                let [part, _zero] = fields.take()?;
-                Self::ResolvePart {
-                    part: Part::from_u8(part).ok_or(FrameFault::Value("part"))?,
-                    resource: fields.text("resource")?,
-                    name: fields.text("name")?,
-                }
-            }
+            FrameKind::Fault => take_fault(fields)?,
+            FrameKind::ResolvePart => take_part(fields)?,
             FrameKind::Rule => Self::Rule {
                 number: fields.u32()?,
             },
@@ -139,6 +126,23 @@ impl<'a> Message<'a> {
 /// The value of a number of 16 bits, if it is one.
 fn known<T>(number: u16, from_u8: impl Fn(u8) -> Option<T>) -> Option<T> {
     u8::try_from(number).ok().and_then(from_u8)
+}
+
+fn take_fault<'a>(fields: &mut Fields<'a>) -> Result<Message<'a>, FrameFault> {
+    let code = known(fields.u16()?, FaultCode::from_u8);
+    Ok(Message::Fault {
+        code: code.ok_or(FrameFault::Value("code"))?,
+        text: fields.text("text")?,
+    })
+}
+
+fn take_part<'a>(fields: &mut Fields<'a>) -> Result<Message<'a>, FrameFault> {
+    let [part, _zero] = fields.take()?;
+    Ok(Message::ResolvePart {
+        part: Part::from_u8(part).ok_or(FrameFault::Value("part"))?,
+        resource: fields.text("resource")?,
+        name: fields.text("name")?,
+    })
 }
 
 fn take_ask<'a>(fields: &mut Fields<'a>) -> Result<Ask<'a>, FrameFault> {

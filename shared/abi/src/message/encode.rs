@@ -83,25 +83,15 @@ impl Message<'_> {
                 FrameKind::Verdict
             }
             Self::Exit { token, outcome } => {
-                frame.put(&token);
-                frame.put(&[outcome as u8, 0]);
-                FrameKind::Exit
+                put_all(frame, [&token, &[outcome as u8, 0]], FrameKind::Exit)
             }
             Self::Exited => FrameKind::Exited,
-            Self::Watch { cookie } => {
-                frame.put(&cookie.to_le_bytes());
-                FrameKind::Watch
-            }
+            Self::Watch { cookie } => put_all(frame, [&cookie.to_le_bytes()], FrameKind::Watch),
             Self::Watched => FrameKind::Watched,
             Self::Held { token, wait_us } => {
-                frame.put(&token);
-                frame.put(&wait_us.to_le_bytes());
-                FrameKind::Held
+                put_all(frame, [&token, &wait_us.to_le_bytes()], FrameKind::Held)
             }
-            Self::Resume { token } => {
-                frame.put(&token);
-                FrameKind::Resume
-            }
+            Self::Resume { token } => put_all(frame, [&token], FrameKind::Resume),
             Self::Fault { code, text } => {
                 frame.put(&u16::from(code as u8).to_le_bytes());
                 frame.put_text(text);
@@ -112,16 +102,20 @@ impl Message<'_> {
                 resource,
                 name,
             } => put_part(frame, part, [resource, name]),
-            Self::Rule { number } => {
-                frame.put(&number.to_le_bytes());
-                FrameKind::Rule
-            }
+            Self::Rule { number } => put_all(frame, [&number.to_le_bytes()], FrameKind::Rule),
             Self::Ruled { id } => {
                 frame.put_text(id);
                 FrameKind::Ruled
             }
         }
     }
+}
+
+fn put_all<const N: usize>(frame: &mut Frame, fields: [&[u8]; N], kind: FrameKind) -> FrameKind {
+    for field in fields {
+        frame.put(field);
+    }
+    kind
 }
 
 fn put_part(frame: &mut Frame, part: Part, names: [&str; 2]) -> FrameKind {

@@ -15,6 +15,11 @@ const ASK: Ask<'static> = Ask {
     waits_itself: true,
 };
 
+const HELD: Message<'static> = Message::Held {
+    token: [5; TOKEN],
+    wait_us: 500_000,
+};
+
 fn samples() -> [Message<'static>; 15] {
     [
         Message::Hello {
@@ -71,10 +76,7 @@ fn samples() -> [Message<'static>; 15] {
         },
         Message::Rule { number: 4 },
         Message::Ruled { id: "orders" },
-        Message::Held {
-            token: [5; TOKEN],
-            wait_us: 500_000,
-        },
+        HELD,
         Message::Resume { token: [5; TOKEN] },
     ]
 }

@@ -6,8 +6,10 @@ mod read;
 mod record;
 mod rule;
 mod rule_writer;
+mod runs;
 mod seat_writer;
 mod short;
+mod slot_writer;
 mod tick_writer;
 mod time;
 mod view;
@@ -19,6 +21,7 @@ pub use rule::{
     WarmUpNumbers,
 };
 pub use rule_writer::{RuleFault, RuleSet, RuleWriter};
+pub use runs::Runs;
 pub use seat_writer::{Process, SeatWriter};
 pub use short::ShortBreaker;
 pub use tick_writer::{ClockSource, ScopeReport, TickWriter};

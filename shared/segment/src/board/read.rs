@@ -387,8 +387,8 @@ impl Board {
         let mut buffer = [0; 256];
         let entries = (0..).zip(self.directory.iter().take(used));
         entries
-            // Relaxed: below `resources_used`, whose Acquire orders the entry.
-            .filter(|(_index, [_name, found])| found.load(Ordering::Relaxed) == hash)
+            // Acquire: pairs with the Release in `RuleWriter::give`; a slot given again has its new name.
+            .filter(|(_index, [_name, found])| found.load(Ordering::Acquire) == hash)
             .find_map(|(index, _entry)| {
                 let (slot, found) = self.name(index, &mut buffer)?;
                 (found == name).then_some(slot)

@@ -1,9 +1,9 @@
 //! The role that names resources and publishes rule sets.
 
-use tidegate_abi::board::{directory, header, name_hash};
+use tidegate_abi::board::{directory, header};
 use tidegate_abi::geometry::LINE;
 
-use super::{Board, Record, Rule, Slot, Span, SystemRules, halves};
+use super::{Board, Record, Rule, Runs, Slot, Span, SystemRules};
 use crate::sync::{Ordering, Word, fence, peek, put};
 
 /// Why a resource got no slot.
@@ -44,63 +44,34 @@ pub struct RuleSet<'a> {
 /// Names resources and publishes rule sets. There is one of it for each board.
 #[derive(Debug)]
 pub struct RuleWriter {
-    board: Board,
+    pub(super) board: Board,
     /// Places of the table in use, in each copy.
-    rules_used: [usize; 2],
+    pub(super) rules_used: [usize; 2],
     /// Words of the pool in use, in each copy.
     pool_used: [usize; 2],
-    /// Where the text of the names begins, words from the start of the page.
-    names: &'static [Word],
+    /// The text of the names.
+    pub(super) names: &'static [Word],
+    /// Which bytes of it are free.
+    pub(super) text: Runs,
 }
 
 impl RuleWriter {
     pub(super) fn new(board: Board, words: &'static [Word]) -> Self {
         let map = board.geometry().board();
         let end = map.records.first().map_or(0, |records| records.start());
+        let names = words.get(map.names.start()..end).unwrap_or(&[]);
         Self {
             board,
             rules_used: [0; 2],
             pool_used: [0; 2],
-            names: words.get(map.names.start()..end).unwrap_or(&[]),
+            names,
+            text: Runs::of(names.len().saturating_mul(8)),
         }
     }
 
     /// The board that is written.
     pub const fn board(&self) -> Board {
         self.board
-    }
-
-    /// Gives the next free slot to a resource, with the record and the rules it begins with. The slot
-    /// is in both copies before anybody hears of it, so this needs no publish.
-    ///
-    /// `rules` refer to words of the pool of the set in force, where they need any.
-    ///
-    /// # Errors
-    /// No slot, no place in the table or no room for the name is left; nothing has changed then.
-    pub fn add(&mut self, name: &str, record: &Record, rules: &[Rule]) -> Result<Slot, RuleFault> {
-        let index = self.board.resources_used();
-        let full = RuleFault::Full(self.board.geometry().resources());
-        let place = usize::try_from(index).map_err(|_wide| full)?;
-        let [entry, hash] = self.board.directory_lines().get(place).ok_or(full)?;
-        self.check_table(rules.len())?;
-        let offset = self.add_name(name)?;
-        let slot = Slot {
-            index,
-            generation: 1,
-        };
-        for generation in 0..2 {
-            self.add_to_copy(generation, place, record, rules);
-        }
-        let length = u32::try_from(name.len()).unwrap_or(0);
-        let tag = u32::from(slot.generation) | length << 16;
-        hash.store(name_hash(name.as_bytes()), Ordering::Relaxed);
-        entry.store(halves(tag, offset), Ordering::Relaxed);
-        let used = u64::from(index).saturating_add(1);
-        if let Some(word) = self.header().get(header::RESOURCES_USED) {
-            // Release: pairs with the Acquire in `Board::resources_used`.
-            word.store(used, Ordering::Release);
-        }
-        Ok(slot)
     }
 
     /// Where the next words of [`Self::add_to_pool`] will be.
@@ -127,64 +98,6 @@ impl RuleWriter {
             start: narrow(start),
             length: narrow(words.len()),
         })
-    }
-
-    /// Whether both copies have room for so many rules more.
-    fn check_table(&self, more: usize) -> Result<(), RuleFault> {
-        let room = self.board.geometry().rules();
-        let fits = |used: &usize| used.saturating_add(more) <= room;
-        if self.rules_used.iter().all(fits) {
-            Ok(())
-        } else {
-            Err(RuleFault::RulesFull(room))
-        }
-    }
-
-    fn add_to_copy(&mut self, generation: u64, place: usize, record: &Record, rules: &[Rule]) {
-        let (records, table, _pool) = self.board.copy(generation);
-        let Some(used) = self.used_mut(generation) else {
-            return;
-        };
-        let first = *used;
-        *used = first.saturating_add(rules.len());
-        for (line, rule) in table.iter().skip(first).zip(rules) {
-            store(line, &rule.words());
-        }
-        let record = Record {
-            generation: 1,
-            rules_first: u32::try_from(first).unwrap_or(u32::MAX),
-            rules: u32::try_from(rules.len()).unwrap_or(0),
-            ..*record
-        };
-        if let Some(line) = records.get(place) {
-            store(line, &record.words_with(rules));
-        }
-    }
-
-    fn add_name(&self, name: &str) -> Result<u32, RuleFault> {
-        if name.len() > tidegate_abi::NAME_MAX {
-            return Err(RuleFault::NameTooLong(name.len()));
-        }
-        let room = self.names.len().saturating_mul(8);
-        let full = RuleFault::NamesFull(room);
-        let used = &self.board.header()[header::NAMES_USED];
-        // Relaxed: this role alone writes it.
-        let offset = usize::try_from(used.load(Ordering::Relaxed)).map_err(|_wide| full)?;
-        let end = offset.saturating_add(name.len());
-        if end > room {
-            return Err(full);
-        }
-        for (at, byte) in (offset..).zip(name.bytes()) {
-            if let Some(word) = self.names.get(at / 8) {
-                let mut bytes = word.load(Ordering::Relaxed).to_le_bytes();
-                if let Some(place) = bytes.get_mut(at % 8) {
-                    *place = byte;
-                }
-                word.store(u64::from_le_bytes(bytes), Ordering::Relaxed);
-            }
-        }
-        used.store(u64::try_from(end).unwrap_or(u64::MAX), Ordering::Relaxed);
-        u32::try_from(offset).map_err(|_wide| full)
     }
 
     /// Publishes a rule set as one: writes the copy that is not in force, then names it.
@@ -243,7 +156,7 @@ impl RuleWriter {
         Ok(())
     }
 
-    fn used_mut(&mut self, generation: u64) -> Option<&mut usize> {
+    pub(super) fn used_mut(&mut self, generation: u64) -> Option<&mut usize> {
         self.rules_used.get_mut(usize::from(generation & 1 != 0))
     }
 
@@ -254,7 +167,7 @@ impl RuleWriter {
         (word & 0xffff) as u16
     }
 
-    const fn header(&self) -> &'static [Word; header::LINES * LINE] {
+    pub(super) const fn header(&self) -> &'static [Word; header::LINES * LINE] {
         self.board.header()
     }
 }
@@ -267,7 +180,7 @@ fn rules_of<'r>(record: &Record, table: &'r [Rule]) -> &'r [Rule] {
     run.unwrap_or(&[])
 }
 
-fn store(words: &[Word], values: &[u64]) {
+pub(super) fn store(words: &[Word], values: &[u64]) {
     for (word, value) in words.iter().zip(values) {
         // Relaxed: the generation stored after them publishes them.
         word.store(*value, Ordering::Relaxed);

@@ -331,10 +331,12 @@ impl Gate {
         if names.qps_limit != limit || !names.needs.any(Needs::QPS) {
             return None;
         }
-        if names.needs.any(Needs::SHORT)
-            && let Some(state) = self.ledger.state(names.qps_state)
-        {
-            state.count_refused(false, (passed, limit), now_ns);
+        if names.needs.any(Needs::SHORT) {
+            if let Some(state) = self.ledger.state(names.qps_state) {
+                state.count_refused(false, (passed, limit), now_ns);
+            }
+        } else if let Some(node) = self.ledger.node(slot.index) {
+            node.note_full((passed, limit), now_ns);
         }
         desk.refuse(RefusalKind::Flow);
         Some(Refusal::flow(Reason::Qps, names.qps_rule, passed, limit, room_ns).spread(now_ns))

@@ -130,6 +130,7 @@ fn pass<C: Clock>(ask: &Ask<'_, C>, record: &Record, node: Node) -> Result<(), R
             retry_after_ns,
         } => {
             let (rule, limit) = (record.qps_rule, record.qps_limit);
+            node.note_full((passed, limit), ask.now_ns);
             let refusal = Refusal::flow(Reason::Qps, rule, passed, limit, retry_after_ns);
             Err(refusal.spread(ask.now_ns))
         }

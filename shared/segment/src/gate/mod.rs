@@ -194,6 +194,7 @@ impl Gate {
             Some(Err(refusal)) => return Step::Done(Verdict::Refused(refusal)),
             None => {}
         }
+        let request = self.with_held_parts(request);
         let now_ns = clock.now_ns();
         if !self.seated() {
             return Step::Done(Verdict::Stale);
@@ -248,8 +249,9 @@ impl Gate {
 
     /// Goes on with a request whose wait is over.
     pub fn resume<'a, C: Clock>(&self, clock: &C, lane: Lane, waiting: &Waiting<'a>) -> Step<'a> {
-        let walk = waiting.walk();
-        let Some(books) = self.books(lane, walk.slot()).filter(|_books| self.seated()) else {
+        let mut walk = waiting.walk();
+        walk.let_go(|node| self.board.is_held(node));
+        let Some(books) = self.books_of(lane, &walk) else {
             return Step::Done(Verdict::Stale);
         };
         let (slot, request) = (walk.slot(), walk.request());
@@ -267,9 +269,10 @@ impl Gate {
     /// Ends a request that waits and will not be resumed: what it held is put back, and it counts as
     /// refused. Its turn in a queue is lost.
     pub fn abandon<C: Clock>(&self, clock: &C, lane: Lane, waiting: &Waiting<'_>) -> Verdict {
-        let walk = waiting.walk();
+        let mut walk = waiting.walk();
+        walk.let_go(|node| self.board.is_held(node));
         let (slot, request) = (walk.slot(), walk.request());
-        let Some(books) = self.books(lane, slot).filter(|_books| self.seated()) else {
+        let Some(books) = self.books_of(lane, &walk) else {
             return Verdict::Stale;
         };
         let ask = Ask {
@@ -326,14 +329,28 @@ impl Gate {
             return;
         };
         let rt_ns = now_ns.saturating_sub(pass.entered_ns);
-        books.mark();
-        books.cell.ended(outcome, pass.count, rt_ns);
+        if self.board.is_held(pass.slot) {
+            books.mark();
+            books.cell.ended(outcome, pass.count, rt_ns);
+        }
         if matches!(pass.direction, Direction::In) {
             books.totals.ended(outcome, rt_ns);
         }
         if !matches!(pass.kept, Kept::Nothing) {
             self.exit_walked(lane, pass, outcome, now_ns);
         }
+    }
+
+    /// What a walk that waited writes to; `None` if its seat was taken away, or its slot given back.
+    fn books_of(&self, lane: Lane, walk: &Walk<'_>) -> Option<Books> {
+        if !self.seated() {
+            return None;
+        }
+        if !self.board.is_held(walk.slot()) {
+            self.end_values(&walk.held);
+            return None;
+        }
+        self.books(lane, walk.slot())
     }
 
     #[inline(always)]

@@ -7,7 +7,7 @@ use tidegate_limits::param::value_pacing::ValuePacing;
 use tidegate_limits::strict::ValueLimit;
 use tidegate_limits::verdict::Verdict;
 
-use super::request::{Arg, Held, remember};
+use super::request::{Arg, Held, VALUES, remember};
 use super::walk::{Answer, Asked, Walk};
 use super::{Gate, Refusal};
 use crate::board::{ParamLimit, ParamRule};
@@ -166,12 +166,14 @@ impl Gate {
             limit,
             rule: asked.rule.number,
         };
-        let has_room = running < u64::from(limit);
+        if running >= u64::from(limit) {
+            return Answer::Refuse(run.refusal(running));
+        }
         // A value that could not be remembered would never be given back and block itself for ever.
-        if has_room && (asked.observes() || remember(&mut walk.runs, run)) {
+        if asked.observes() || remember(&mut walk.runs, run) {
             Answer::Go
         } else {
-            Answer::Refuse(run.refusal(running))
+            Answer::Refuse(too_many_values(asked))
         }
     }
 
@@ -284,6 +286,24 @@ fn answer(asked: &Asked<'_>, verdict: Option<Verdict>, limit: u32) -> Answer {
             Answer::Refuse(Refusal::value(asked, limit, retry_after_ns))
         }
         None => Answer::Refuse(Refusal::value(asked, limit, None)),
+    }
+}
+
+/// A request has more values under concurrency rules than it may hold; it will not have fewer next time.
+#[cold]
+fn too_many_values(asked: &Asked<'_>) -> Refusal {
+    let held = u32::try_from(VALUES).unwrap_or(u32::MAX);
+    let values = held.saturating_add(1);
+    Refusal {
+        kind: RefusalKind::Param,
+        retry: false,
+        ..Refusal::flow(
+            Reason::Values,
+            asked.rule.number,
+            values,
+            held,
+            LONG_WAIT_NS,
+        )
     }
 }
 

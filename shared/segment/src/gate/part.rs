@@ -34,6 +34,14 @@ impl Gate {
         })
     }
 
+    /// The request without nodes that were given back: the resource's own serves.
+    pub(super) fn with_held_parts<'a>(&self, mut request: Request<'a>) -> Request<'a> {
+        for name in [&mut request.origin, &mut request.context] {
+            name.node = name.node.filter(|node| self.board.is_held(*node));
+        }
+        request
+    }
+
     /// Which parts of a resource rules in force count apart for a request, by its hashes.
     pub fn parts_wanted(&self, slot: Slot, request: &Request<'_>) -> Parts {
         let Some((view, record)) = self.board.view_of(slot.index) else {

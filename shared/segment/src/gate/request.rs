@@ -56,7 +56,7 @@ impl Default for Request<'_> {
 /// Most breakers of one resource.
 pub const BREAKERS: usize = 4;
 /// Most values with a concurrency limit that one request holds.
-pub const VALUES: usize = 2;
+pub const VALUES: usize = 8;
 
 /// An admitted request. It is given back with [`super::Gate::exit`], on any thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

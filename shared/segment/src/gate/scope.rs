@@ -17,10 +17,6 @@ pub(super) const HOST: u32 = 0;
 /// admissions; from half the limit on it counts at each, until the next tick.
 const SAMPLE_MASK: u64 = 63;
 
-/// Probes are admitted past a limit while they are at most one in this many admissions: the class is
-/// self-declared, so it has a budget (5 %).
-const PROBE_SHARE: u64 = 20;
-
 impl Gate {
     /// Checks the host and the caller's own scope. Mostly both are calm, which takes a few loads.
     #[inline(always)]
@@ -209,10 +205,7 @@ fn verdict(admitted: bool, held: u32, tight: u32) -> Result<(), Refusal> {
 /// A probe within its budget is let through, everything else is refused.
 #[cold]
 fn shed<C>(ask: &Ask<'_, C>, refusal: Refusal) -> Result<(), Refusal> {
-    let totals = ask.books.totals;
-    let (passed, probes) = totals.passed_and_probes();
-    if matches!(ask.request.class, Class::Probe) && probes.saturating_mul(PROBE_SHARE) <= passed {
-        totals.probe();
+    if matches!(ask.request.class, Class::Probe) && ask.books.totals.takes_probe(ask.now_ns) {
         return Ok(());
     }
     Err(refusal.spread(ask.now_ns))

@@ -168,6 +168,27 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Lets go of nodes that were given back while it waited: the resource's own is held to their limits.
+    pub(super) fn let_go(&mut self, is_held: impl Fn(Slot) -> bool) {
+        let Held {
+            origin, context, ..
+        } = &mut self.held;
+        let names = [&mut self.request.origin, &mut self.request.context];
+        let mut gone = [Limits::NONE; NODES - 1];
+        let [_own, of_parts @ ..] = &mut self.limits;
+        let parts = [origin, context].into_iter().zip(names).zip(of_parts);
+        for (((node, name), limits), gone) in parts.zip(&mut gone) {
+            if node.is_some_and(|node| !is_held(node)) {
+                (*node, name.node) = (None, None);
+                *gone = core::mem::replace(limits, Limits::NONE);
+            }
+        }
+        for limits in gone {
+            self.limit_passes(self.slot, limits.passes, limits.passes_rule);
+            self.limit_inflight(self.slot, limits.inflight, limits.inflight_rule);
+        }
+    }
+
     const fn without_limits(&self) -> Self {
         Self {
             limits: [Limits::NONE; NODES],
@@ -262,6 +283,11 @@ impl Gate {
             if !matches!(answer, Answer::Go) {
                 return answer;
             }
+        }
+        // Two sets were published since the walk looked at this one: rules of it may be gone. A decision must
+        // end; it goes by what was asked, and that is counted.
+        if !view.is_whole() {
+            self.ledger.count_contended(self.seat);
         }
         match self.pass_scopes(ask, view, record, walk) {
             Ok(()) => Answer::Go,
@@ -395,7 +421,8 @@ impl Gate {
         let view = self.board.view();
         let rt_ns = now_ns.saturating_sub(pass.entered_ns);
         let held = pass.held();
-        for slot in [held.origin, held.context].into_iter().flatten() {
+        let parts = [held.origin, held.context].into_iter().flatten();
+        for slot in parts.filter(|slot| self.board.is_held(*slot)) {
             if let Some(books) = self.books(lane, slot) {
                 books.mark();
                 books.cell.ended(outcome, pass.count, rt_ns);

@@ -3,10 +3,12 @@
 use tidegate_abi::decision::{Outcome, RefusalKind};
 use tidegate_abi::ledger::{CellWord, cell as cell_field, total};
 
+use tidegate_limits::probe_budget;
+
 use super::Ledger;
 use crate::board::Slot;
 use crate::lane::Lane;
-use crate::sync::{Ordering, Word, peek};
+use crate::sync::{Ordering, Word};
 
 /// Mask of everything in a cell word but the count.
 const TAG_MASK: u64 = !(CellWord::COUNT_MASK as u64);
@@ -282,21 +284,17 @@ impl Totals {
         }
     }
 
-    /// A probe was admitted past a limit.
-    pub fn probe(&self) {
-        self.pen.add(&self.line[total::PROBES], 1);
+    /// Whether a probe is within its budget, which it takes then.
+    pub fn takes_probe(&self, now_ns: u64) -> bool {
+        let passed = self.all_passed();
+        let step = |word| probe_budget::step(word, now_ns, passed);
+        self.line[total::PROBES].step(step).unwrap_or(false)
     }
 
     /// Requests admitted by this lane.
     #[inline(always)]
     pub fn all_passed(&self) -> u64 {
         self.line[total::PASSED].load(Ordering::Relaxed)
-    }
-
-    /// Requests admitted and probes admitted past a limit, by this lane.
-    pub fn passed_and_probes(&self) -> (u64, u64) {
-        let word = |field: usize| peek(self.line, field);
-        (word(total::PASSED), word(total::PROBES))
     }
 
     /// A request ended.

@@ -258,6 +258,30 @@ impl Ledger {
     }
 }
 
+impl Ledger {
+    /// Zeroes what was counted on a node, which nobody counts on any more, in the rows of so many seats.
+    pub fn clear_node(&self, slot: u32, seats: u32) {
+        let Ok(place) = usize::try_from(slot) else {
+            return;
+        };
+        self.nodes.get(place).into_iter().flatten().for_each(zero);
+        for seat in 0..seats {
+            for lane in 0..self.geometry.lanes() {
+                let Some(row) = self.geometry.row(seat, lane) else {
+                    return;
+                };
+                let used = self.totals.get(row).is_some_and(|totals| {
+                    // A lane never used; reading its cells would only allocate them.
+                    totals[total::INFLIGHT].load(Ordering::Relaxed) != 0
+                });
+                let cell = self.geometry.cell(row, slot).filter(|_index| used);
+                let cell = cell.and_then(|index| self.cells.get(index));
+                cell.into_iter().flatten().for_each(zero);
+            }
+        }
+    }
+}
+
 fn zero(word: &Word) {
     // Relaxed: the Release that seats the next process orders it.
     word.store(0, Ordering::Relaxed);

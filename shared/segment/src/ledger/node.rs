@@ -139,6 +139,13 @@ impl Node {
         )
     }
 
+    /// The words that change with each pass.
+    pub fn pass_words(&self) -> [u64; 3] {
+        let fields = [field::PASS_WINDOW, field::PASS_SECONDS, field::BORROWED];
+        // Relaxed: to see whether they change.
+        fields.map(|field| crate::sync::peek(self.line, field))
+    }
+
     /// Counts passes by whole seconds.
     pub fn count_second(&self, now_ns: u64, count: u32) {
         let _turn: Option<()> = self.line[field::PASS_SECONDS].step(|seen| {
@@ -264,6 +271,19 @@ impl Node {
         // Relaxed: figures for people, each whole by itself.
         self.line[field::LAST].store(crate::board::halves(value, limit), Ordering::Relaxed);
         self.line[field::LAST_NS].store(now_ns, Ordering::Relaxed);
+    }
+
+    /// Keeps the value measured and the limit of a refusal by the plain QPS rule.
+    #[inline(always)]
+    pub fn note_full(&self, (value, limit): (u32, u32), now_ns: u64) {
+        // Relaxed: figures for people, each whole by itself.
+        self.line[field::QPS_LAST].store(crate::board::halves(value, limit), Ordering::Relaxed);
+        self.line[field::QPS_LAST_NS].store(now_ns, Ordering::Relaxed);
+    }
+
+    /// The last refusal by the plain QPS rule.
+    pub fn last_full(&self) -> Option<LastRefused> {
+        LastRefused::of(&self.line[field::QPS_LAST], &self.line[field::QPS_LAST_NS])
     }
 
     /// What [`Node::count_refused`] has counted, and the last of it.

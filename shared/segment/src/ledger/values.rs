@@ -5,6 +5,8 @@
 //! through values gains nothing. Two values with the same fingerprint in a set (1 in 8,000 for a
 //! full one) are charged together.
 
+use core::num::NonZeroU16;
+
 use tidegate_abi::board::SeatWord;
 use tidegate_abi::ledger::value;
 use tidegate_limits::param::STATE_MAX;
@@ -26,7 +28,8 @@ const TRIES_TO_BEGIN: u32 = 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ValueKey {
     set: u32,
-    fingerprint: u16,
+    /// Not zero, so that "no value" takes no room of its own.
+    fingerprint: NonZeroU16,
 }
 
 /// What a step makes of a value's state.
@@ -38,7 +41,8 @@ impl Ledger {
         // The upper half picks the set, the lower quarter is the fingerprint; 0 means free.
         let place = (hash >> 32).checked_rem(u64::from(sets.length))?;
         let set = sets.start.saturating_add(u32::try_from(place).ok()?);
-        let fingerprint = u16::try_from(hash & 0xffff).ok()?.max(1);
+        let fingerprint = u16::try_from(hash & 0xffff).ok()?;
+        let fingerprint = NonZeroU16::new(fingerprint).unwrap_or(NonZeroU16::MIN);
         Some(ValueKey { set, fingerprint })
     }
 
@@ -54,16 +58,17 @@ impl Ledger {
     ) -> Option<T> {
         let set = self.set(key)?;
         for _try in 0..TRIES {
-            let place = find(set, key.fingerprint, &left);
+            let fingerprint = key.fingerprint.get();
+            let place = find(set, fingerprint, &left);
             let (given, next) = step(place.state);
             let Some(next) = next else { return Some(given) };
-            let next = u64::from(key.fingerprint) << STATE_BITS | next & STATE_MAX;
+            let next = u64::from(fingerprint) << STATE_BITS | next & STATE_MAX;
             if !place.put(next) {
                 continue;
             }
             // SeqCst: orders a claim before the look for another, for all claimants in one order.
             fence(Ordering::SeqCst);
-            if place.is_own || !place.has_twin(set, key.fingerprint) {
+            if place.is_own || !place.has_twin(set, fingerprint) {
                 return Some(given);
             }
             place.restore(next);
@@ -87,7 +92,7 @@ impl Ledger {
         words.fold(0, |sum, word| {
             // Acquire: pairs with the AcqRel of the exchange that announces a call.
             let run = Run::unpack(word.load(Ordering::Acquire));
-            let counts = run.fingerprint == key.fingerprint && run.lives(board);
+            let counts = run.fingerprint == key.fingerprint.get() && run.lives(board);
             sum.saturating_add(if counts { run.running } else { 0 })
         })
     }
@@ -261,7 +266,7 @@ impl Run {
     /// A seat's word of a value without any call.
     const fn none_of(seat: (u32, u32), key: ValueKey) -> Self {
         Self {
-            fingerprint: key.fingerprint,
+            fingerprint: key.fingerprint.get(),
             seat: seat.0,
             generation: seat.1,
             running: 0,

@@ -7,6 +7,7 @@
 
 mod breaker;
 mod express;
+mod give_back;
 mod inflight;
 mod pace;
 mod parts;

@@ -7,6 +7,8 @@ mod fixture;
 #[cfg(test)]
 mod gate;
 #[cfg(test)]
+mod give_back;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod reload;
@@ -14,3 +16,5 @@ mod reload;
 mod scope;
 #[cfg(test)]
 mod short;
+#[cfg(test)]
+mod values;

@@ -1,0 +1,52 @@
+//! Which runs of places are free.
+
+use super::Span;
+
+/// Places of which runs are free.
+#[derive(Debug, Clone)]
+pub struct Runs {
+    free: Vec<Span>,
+}
+
+impl Runs {
+    /// All of so many places.
+    pub fn of(places: usize) -> Self {
+        let length = u32::try_from(places).unwrap_or(u32::MAX);
+        Self {
+            free: vec![Span { start: 0, length }],
+        }
+    }
+
+    /// A run of that length, from the smallest free one that is long enough.
+    pub fn take(&mut self, length: u32) -> Option<Span> {
+        if length == 0 {
+            return Some(Span::default());
+        }
+        let fitting = self.free.iter_mut().filter(|run| run.length >= length);
+        let run = fitting.min_by_key(|run| run.length)?;
+        let taken = Span {
+            start: run.start,
+            length,
+        };
+        run.start = run.start.saturating_add(length);
+        run.length = run.length.saturating_sub(length);
+        self.free.retain(|run| run.length > 0);
+        Some(taken)
+    }
+
+    /// Gives a run back, joined with its neighbours.
+    pub fn give_back(&mut self, run: Span) {
+        if run.length == 0 {
+            return;
+        }
+        let place = self.free.partition_point(|free| free.start < run.start);
+        self.free.insert(place, run);
+        self.free.dedup_by(|next, run| {
+            let joined = run.start.saturating_add(run.length) == next.start;
+            if joined {
+                run.length = run.length.saturating_add(next.length);
+            }
+            joined
+        });
+    }
+}

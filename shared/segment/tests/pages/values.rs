@@ -1,0 +1,97 @@
+//! Lists of values under a limit on the calls of each value that run at once.
+
+use tidegate_abi::board::Needs;
+use tidegate_abi::decision::{LossMode, Mode, Outcome, Reason, RefusalKind};
+use tidegate_limits::quirks::Quirks;
+use tidegate_segment::board::{ParamLimit, ParamRule, Record, Rule, RuleKind, Slot, Span};
+use tidegate_segment::gate::{Arg, Gate, Pass, Refusal, Request, Step, VALUES, Verdict};
+use tidegate_segment::lane::Lane;
+
+use super::fixture::Fixture;
+
+const LANE: Lane = Lane::numbered(1);
+
+/// A resource where each value of the first argument may run once at a time.
+fn one_of_each(pages: &mut Fixture) -> Slot {
+    let rule = Rule {
+        number: 3,
+        mode: Mode::Enforce,
+        state: 0,
+        quirks: Quirks::None,
+        kind: RuleKind::Param(ParamRule {
+            index: 0,
+            limit: ParamLimit::Concurrency,
+            count: 1,
+            items: Span::default(),
+            sets: Span {
+                start: 0,
+                length: 8,
+            },
+        }),
+    };
+    let record = Record {
+        needs: Needs(Needs::RULES),
+        ..Record::default()
+    };
+    pages.writers.rules.add("r", &record, &[rule]).unwrap()
+}
+
+#[expect(clippy::panic_in_result_fn, reason = "a test ends here")]
+fn enter(pages: &Fixture, gate: &Gate, slot: Slot, values: &[u64]) -> Result<Pass, Refusal> {
+    let args = [Arg::Many(values)];
+    let request = Request {
+        args: &args,
+        ..Request::default()
+    };
+    match gate.enter(&pages.clock, LANE, slot, request) {
+        Step::Done(Verdict::Admitted(pass)) => Ok(pass),
+        Step::Done(Verdict::Refused(refusal)) => Err(refusal),
+        other @ (Step::Done(Verdict::Stale) | Step::Wait(_)) => panic!("{other:?}"),
+    }
+}
+
+/// Values of sets and fingerprints of their own.
+fn values(count: usize) -> Vec<u64> {
+    let spread = (1_u64..).map(|number| number << 32 | number);
+    spread.take(count).collect()
+}
+
+#[test]
+fn each_value_of_a_list_counts_until_its_request_ends() {
+    let mut pages = Fixture::new(LossMode::Open);
+    let slot = one_of_each(&mut pages);
+    let gate = pages.gate(1, 0);
+    let list = values(VALUES);
+    let pass = enter(&pages, &gate, slot, &list).unwrap();
+    for value in &list {
+        let refusal = enter(&pages, &gate, slot, &[*value]).unwrap_err();
+        assert_eq!(
+            (refusal.kind, refusal.reason),
+            (RefusalKind::Param, Reason::Concurrency)
+        );
+        assert_eq!((refusal.rule, refusal.value, refusal.limit), (3, 1, 1));
+    }
+    gate.exit(&pages.clock, LANE, pass, Outcome::Ok);
+    for value in &list {
+        let pass = enter(&pages, &gate, slot, &[*value]).unwrap();
+        gate.exit(&pages.clock, LANE, pass, Outcome::Ok);
+    }
+}
+
+#[test]
+fn a_list_that_is_longer_than_a_request_may_hold_is_refused_with_that_cause() {
+    let mut pages = Fixture::new(LossMode::Open);
+    let slot = one_of_each(&mut pages);
+    let gate = pages.gate(1, 0);
+    let list = values(VALUES + 1);
+    let refusal = enter(&pages, &gate, slot, &list).unwrap_err();
+    assert_eq!(
+        (refusal.kind, refusal.reason),
+        (RefusalKind::Param, Reason::Values)
+    );
+    assert_eq!((refusal.rule, refusal.value, refusal.limit), (3, 9, 8));
+    assert!(!refusal.retry);
+    // It holds none of them.
+    let pass = enter(&pages, &gate, slot, &list[..VALUES]).unwrap();
+    gate.exit(&pages.clock, LANE, pass, Outcome::Ok);
+}
