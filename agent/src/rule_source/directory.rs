@@ -128,13 +128,12 @@ pub struct FileRules {
 
 /// Reads one rule file; its name tells the form, and of Sentinel's files the kind.
 pub fn read(path: &Path, source: &Source) -> FileRules {
-    let (rules, sink) = if Form::of(path) == Some(Form::Sentinel) {
-        let mut sink = Sink::lenient(source);
+    let mut sink = Sink::new(source);
+    let rules = if Form::of(path) == Some(Form::Sentinel) {
         let kind = sentinel::kind_of_name(&file_name(path));
-        (sentinel::read(&mut sink, kind), sink)
+        sentinel::read(&mut sink, kind)
     } else {
-        let mut sink = Sink::new(source);
-        (file::read(&mut sink), sink)
+        file::read(&mut sink)
     };
     let (faults, warnings) = sink.finish();
     FileRules {

@@ -159,13 +159,11 @@ mod tests {
         let published = tenant.directory().publish(limits(rules), 0).unwrap();
         assert_eq!(published.unplaced, []);
         let slot = tenant.directory().resolve("payment").slot;
+        let ask = || tenant.enter(HOST, slot, Request::default(), Waits::HELD);
         let mut watch = BreakerWatch::default();
         assert_eq!(watch.look(&tenant, monotonic_ns()), []);
         for _call in 0..2 {
-            let Verdict::Admitted(pass) = tenant
-                .enter(HOST, slot, Request::default(), Waits::HELD)
-                .await
-            else {
+            let Verdict::Admitted(pass) = ask().await else {
                 panic!("admitted");
             };
             tenant.exit(pass, Outcome::Error);
@@ -180,10 +178,7 @@ mod tests {
         assert_eq!((opened.now.calls, opened.now.opened_by), ((2, 2), 1.0));
         assert_eq!(watch.look(&tenant, monotonic_ns()), []);
         let probe = loop {
-            match tenant
-                .enter(HOST, slot, Request::default(), Waits::HELD)
-                .await
-            {
+            match ask().await {
                 Verdict::Admitted(pass) => break pass,
                 Verdict::Refused(refusal) => {
                     assert_eq!((refusal.value, refusal.limit), (1000, 500), "of 1000");

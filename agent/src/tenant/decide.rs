@@ -43,6 +43,7 @@ impl<'w> Waits<'w> {
 
     /// By itself: the word says until when, monotonic ns, and the decision is not ready before. It wakes
     /// nobody: whoever waits polls it again.
+    #[must_use]
     pub const fn by_itself(self, told: &'w Word) -> Self {
         Self {
             told: Some(told),

@@ -196,7 +196,8 @@ impl Directory {
             unplaced: self.add_named(&mut writer, &limits),
         };
         let mut room = writer.room.clone();
-        room.begin(self.limits().rules(), limits.rules());
+        let params = limits.params_on(writer.names.iter().map(|(name, _slot)| name));
+        room.begin(self.limits().rules(), limits.rules(), params);
         let mut set = self.compile(&writer.names, &limits, &mut room);
         let system = limits.system().placed(&mut set.pool);
         room.end();
@@ -429,6 +430,38 @@ mod tests {
         assert_eq!(
             (name.as_str(), *fault),
             ("one-too-many", RuleFault::Full(8))
+        );
+    }
+
+    /// A hot-parameter rule on each of so many resources.
+    fn params(resources: usize) -> Limits {
+        let rule = |number| format!("[[param]]\nresource = \"r{number}\"\nindex = 0\ncount = 1\n");
+        limits(&(0..resources).map(rule).collect::<String>())
+    }
+
+    #[test]
+    fn hot_parameter_rules_share_the_room_for_values_and_leave_some_for_later_ones() {
+        let tenant = tenant_with(16);
+        let directory = tenant.directory();
+        let mut now_ns = 0;
+        let mut publish = |rules| {
+            now_ns += 10_000_000;
+            directory.publish(params(rules), now_ns).unwrap().unplaced
+        };
+        // 64 sets: of one rule a half, then a third of all, and what is left.
+        for rules in [1, 2, 3] {
+            assert_eq!(publish(rules), [], "{rules}");
+        }
+        let tenant = tenant_with(16);
+        let published = tenant.directory().publish(params(7), 0).unwrap();
+        assert_eq!(published.unplaced, [], "seven at once");
+        let tenant = tenant_with(16);
+        let published = tenant.directory().publish(params(12), 0).unwrap();
+        let unplaced = published.unplaced.iter().map(|(_name, fault)| *fault);
+        assert_eq!(unplaced.collect::<Vec<_>>(), [RuleFault::ValuesFull(64); 4]);
+        assert_eq!(
+            RuleFault::ValuesFull(64).to_string(),
+            "the values of hot-parameter rules need more than 64 sets; raise pages.max_resources and restart"
         );
     }
 

@@ -147,6 +147,34 @@ impl Limits {
             .map(|(index, rule)| Placed { index, rule })
     }
 
+    /// How often a hot-parameter rule stands on a resource: once for each that is named, and for each of these
+    /// resources that the pattern of one matches.
+    pub fn params_on(&self, resources: impl Iterator<Item: AsRef<str>>) -> usize {
+        let of = |index: &usize| {
+            let rule = self.rules.rules().get(*index)?;
+            matches!(rule.body, Body::Param(_)).then_some(rule)
+        };
+        let named = self.named.values().flatten().filter_map(of).count();
+        let patterns: Vec<_> = self
+            .patterns
+            .iter()
+            .filter_map(of)
+            .filter_map(pattern)
+            .collect();
+        let matches = |name: &dyn AsRef<str>| {
+            let name = name.as_ref();
+            patterns.iter().filter(|one| one.matches(name)).count()
+        };
+        let by_pattern = if patterns.is_empty() {
+            0
+        } else {
+            resources
+                .map(|name| matches(&name))
+                .fold(0, usize::saturating_add)
+        };
+        named.saturating_add(by_pattern)
+    }
+
     fn at(&self, index: usize) -> Option<Placed<'_>> {
         let rule = self.rules.rules().get(index)?;
         Some(Placed { index, rule })

@@ -123,8 +123,12 @@ impl Tenant {
             .ok_or(CreateError::Layout(geometry))
     }
 
-    fn assemble(gate: &Gate, writers: Writers, files: PageFiles) -> Option<(Self, TickWriter)> {
-        let Writers { tick, rules, seats } = writers;
+    fn assemble(
+        gate: &Gate,
+        writers: Box<Writers>,
+        files: PageFiles,
+    ) -> Option<(Self, TickWriter)> {
+        let Writers { tick, rules, seats } = *writers;
         let tenant = Self {
             directory: Directory::new(rules, *gate.ledger()).ok()?,
             seats: Seats::new(seats, *gate.ledger()),
@@ -182,14 +186,20 @@ fn write_pages(
     geometry: Geometry,
     fixed: board::Settings,
     [board_page, ledger_page]: [Page; 2],
-) -> Option<(Gate, Writers)> {
-    let (board, mut writers) = board::create(board_page, geometry, fixed)?;
+) -> Option<(Gate, Box<Writers>)> {
+    let (board, writers) = board::create(board_page, geometry, fixed)?;
+    let mut writers = Box::new(writers);
     let ledger = Ledger::create(ledger_page, geometry)?;
     ledger.set_board_generation(fixed.generation);
-    let own = writers.seats.seat(AGENT_SEAT, own_process())?;
+    let own = begin(&mut writers)?;
+    Some((Gate::new(board, ledger, AGENT_SEAT, own), writers))
+}
+
+/// Opens the host and seats the agent; gives the generation of its seat.
+fn begin(writers: &mut Writers) -> Option<u32> {
     // A word of zeros would be a scope with limits of zero.
     writers.tick.publish_scope(HOST, &OPEN_SCOPE);
-    Some((Gate::new(board, ledger, AGENT_SEAT, own), writers))
+    writers.seats.seat(AGENT_SEAT, own_process())
 }
 
 fn own_process() -> Process {

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use tidegate_abi::decision::RefusalKind;
+use tidegate_agent::config::schema::source::Source;
 use tidegate_agent::rule::authority::Listing;
 use tidegate_agent::rule::degrade::{Guarded, Trip};
 use tidegate_agent::rule::flow::{Behavior, Grade, Strategy};
 use tidegate_agent::rule::param::{Item, ItemType, ItemValue, ParamGrade};
 use tidegate_agent::rule::{Amount, Authority, Body, Degrade, Flow, Param, System};
+use tidegate_agent::rule_source::directory::read;
 
 use super::given::{SECOND, amount, bodies, name, plain_flow, rules};
 
@@ -102,6 +104,32 @@ fn sentinel_rules_of_the_other_kinds_mean_the_same() {
         Body::Authority(authority),
     ];
     assert_eq!(bodies("rules.json", text), expected);
+}
+
+#[test]
+fn what_a_dashboard_stores_with_a_rule_is_taken_in_silence() {
+    let stored = r#""id": 4, "app": "shop", "ip": "10.0.0.7", "port": 8719, "gmtCreate": 1700000000000,
+        "gmtModified": "2026-11-30 10:00:00", "limitApp": "default", "regex": false"#;
+    let kinds = [
+        r#""resource": "a", "count": 5, "grade": 1, "strategy": 0, "refResource": null, "controlBehavior": 0,
+            "warmUpPeriodSec": null, "maxQueueingTimeMs": null, "clusterMode": false,
+            "clusterConfig": {"flowId": null, "thresholdType": 0, "fallbackToLocalWhenFail": true, "strategy": 0,
+            "sampleCount": 10, "windowIntervalMs": 1000, "resourceTimeout": 2000, "resourceTimeoutStrategy": 0,
+            "acquireRefuseStrategy": 0, "clientOfflineTime": 2000}"#,
+        r#""resource": "a", "count": 50, "grade": 0, "timeWindow": 10, "minRequestAmount": 5,
+            "slowRatioThreshold": 0.5, "statIntervalMs": 1000, "rtSlowRequestAmount": 5"#,
+        r#""resource": "a", "count": 5, "grade": 1, "paramIdx": 0, "durationInSec": 1, "burstCount": 0,
+            "controlBehavior": 0, "maxQueueingTimeMs": 0, "paramFlowItemList":
+            [{"object": "7", "count": 1, "classType": "int"}], "clusterMode": false, "clusterConfig": null"#,
+        r#""highestSystemLoad": -1.0, "highestCpuUsage": 0.8, "avgRt": -1, "maxThread": -1, "qps": -1.0"#,
+        r#""resource": "a", "strategy": 1"#,
+    ];
+    for fields in kinds {
+        let text = format!("[{{{stored}, {fields}}}]");
+        let read = read("rules.json".as_ref(), &Source::new("rules.json", text));
+        assert_eq!((read.faults, read.warnings), (vec![], vec![]), "{fields}");
+        assert_eq!(read.rules.len(), 1, "{fields}");
+    }
 }
 
 #[test]

@@ -134,6 +134,7 @@ fn messages() -> Vec<(&'static str, Message<'static>)> {
     assert_eq!(token.len(), TOKEN);
     let mut all = asked(token);
     all.extend(answered(token));
+    all.extend(of_turns(token));
     all.extend(of_parts_and_rules());
     all.push(("watched", Message::Watched));
     all
@@ -193,6 +194,11 @@ fn asked(token: [u8; TOKEN]) -> Vec<(&'static str, Message<'static>)> {
             },
         ),
         ("watch socket 0x1234", Message::Watch { cookie: 0x1234 }),
+    ]
+}
+
+fn of_turns(token: [u8; TOKEN]) -> Vec<(&'static str, Message<'static>)> {
+    vec![
         (
             "enter `a`, waits by itself, at most 2 s",
             Message::Enter(Ask {
@@ -200,6 +206,13 @@ fn asked(token: [u8; TOKEN]) -> Vec<(&'static str, Message<'static>)> {
                 waits_itself: true,
                 ..Ask::of("a")
             }),
+        ),
+        (
+            "held, its turn comes in 1.5 s",
+            Message::Held {
+                token,
+                wait_us: 1_500_000,
+            },
         ),
         ("resume", Message::Resume { token }),
     ]
@@ -275,13 +288,6 @@ fn answered(token: [u8; TOKEN]) -> Vec<(&'static str, Message<'static>)> {
                 limit: 100,
                 id: "orders",
             }),
-        ),
-        (
-            "held, its turn comes in 1.5 s",
-            Message::Held {
-                token,
-                wait_us: 1_500_000,
-            },
         ),
         (
             "fault, wrong order",

@@ -131,7 +131,7 @@ impl<'s> Sink<'s> {
         }
     }
 
-    /// An empty one for a file that may hold keys of other programs: they are warnings.
+    /// An empty one that tells keys which are no options apart from faults: they are warnings.
     pub fn lenient(source: &'s Source) -> Self {
         Self {
             lenient: true,

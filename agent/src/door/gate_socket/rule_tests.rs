@@ -160,9 +160,11 @@ const ITSELF: Ask<'static> = Ask {
 
 /// The token and the wait of a request that is held.
 async fn held(peer: &Peer) -> ([u8; TOKEN], u32) {
-    peer.hear(|message| match message {
-        Message::Held { token, wait_us } => (token, wait_us),
-        other => panic!("{other:?}"),
+    peer.hear(|message| {
+        let Message::Held { token, wait_us } = message else {
+            panic!("{message:?}")
+        };
+        (token, wait_us)
     })
     .await
 }

@@ -76,8 +76,8 @@ impl Turn {
         match self.decision.as_mut().poll(&mut nobody_is_woken) {
             Poll::Ready(verdict) => Now::Decided(verdict),
             Poll::Pending => {
-                let wait_ns = self.until_ns().saturating_sub(now_ns);
-                let wait_us = u32::try_from(wait_ns.div_ceil(1000)).unwrap_or(u32::MAX);
+                let left_ns = self.until_ns().saturating_sub(now_ns);
+                let wait_us = u32::try_from(left_ns.div_ceil(1000)).unwrap_or(u32::MAX);
                 Now::Held { wait_us }
             }
         }

@@ -1,7 +1,7 @@
 //! Rule files in Sentinel's form: a JSON array, fields and defaults as in Sentinel 1.8.9.
 //!
 //! Each kind has a table of Sentinel's fields and turns it into our options; the checks are ours.
-//! Fields that Sentinel does not have are warnings.
+//! Fields that neither Sentinel nor its dashboard has are refused, since a mistyped limit would not hold.
 
 mod authority;
 mod cluster;
@@ -18,8 +18,21 @@ use crate::config::schema::fault::Sink;
 use crate::config::schema::settings::{Section, Settings};
 use crate::config::schema::{Member, Node, Value, json};
 
-/// Fields that Sentinel's dashboard stores with a rule.
-const DASHBOARD_FIELDS: [&str; 6] = ["app", "ip", "port", "gmtCreate", "gmtModified", "type"];
+/// Fields that Sentinel's dashboard stores with a rule, and such that it writes with rules of kinds or versions
+/// that do not use them. They mean nothing here.
+const KNOWN_FIELDS: [&str; 11] = [
+    "app",
+    "ip",
+    "port",
+    "gmtCreate",
+    "gmtModified",
+    "type",
+    "regex",
+    "limitApp",
+    "rtSlowRequestAmount",
+    "passCount",
+    "cut",
+];
 
 /// The fields of a kind of rule in Sentinel's form.
 trait Foreign: Settings {
@@ -135,7 +148,7 @@ fn foreign<F: Foreign>(item: &Node, path: &str, sink: &mut Sink<'_>) -> Option<R
     let mut section = Section::open(item, path, sink)?;
     let before = section.fault_count();
     let fields = F::read(&mut section, &F::default());
-    section.ignore(&DASHBOARD_FIELDS);
+    section.ignore(&KNOWN_FIELDS);
     section.close();
     section.rename(F::NAMES);
     fields.ours(&mut section).rule(&mut section, before)

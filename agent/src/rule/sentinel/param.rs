@@ -117,7 +117,8 @@ impl ItemFields {
     }
 }
 
-/// The list of values; one that is not valid is left out with a warning.
+/// The list of values; one that is not valid is left out with a warning, as in Sentinel. A field that is none is
+/// refused as anywhere.
 #[derive(Debug, Clone, Copy)]
 struct Items;
 
@@ -144,8 +145,12 @@ impl Kind for Items {
             let item = read_item(node, &path, &mut own);
             let (faults, warnings) = own.finish();
             items.extend(item.filter(|_| faults.is_empty()));
-            for warning in faults.into_iter().chain(warnings) {
-                sink.push_warning(warning);
+            for fault in faults {
+                sink.push_warning(fault);
+            }
+            // Keys that are no fields.
+            for unknown in warnings {
+                sink.push(unknown);
             }
         }
         Some(items)

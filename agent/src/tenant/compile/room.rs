@@ -13,7 +13,7 @@ use tidegate_segment::ledger::Ledger;
 use super::shapes;
 use crate::rule::{Body, Fate, Quirks, RuleSet};
 
-/// Sets of a hot-parameter rule: room for 4096 values.
+/// Most sets of a hot-parameter rule: room for 4096 values.
 const SETS: u32 = 512;
 /// Where there is no more room, a rule takes fewer sets, but not fewer than this.
 const SETS_MIN: u32 = 8;
@@ -68,6 +68,8 @@ pub struct Room {
     heirs: Vec<Option<usize>>,
     /// Room that nobody has since the last publish.
     resting: Vec<Held>,
+    /// Most sets of one rule on one resource.
+    share: u32,
 }
 
 impl Room {
@@ -82,11 +84,18 @@ impl Room {
             before: HashMap::new(),
             heirs: Vec::new(),
             resting: Vec::new(),
+            share: SETS,
         }
     }
 
-    /// Begins with a new set of rules in the place of an old one.
-    pub fn begin(&mut self, old: &RuleSet, new: &RuleSet) {
+    /// Begins with a new set of rules in the place of an old one. So many times a hot-parameter rule of it stands
+    /// on a resource; each gets the same room at most, and as much is left for those that come later. What a
+    /// rule has it keeps.
+    pub fn begin(&mut self, old: &RuleSet, new: &RuleSet, params: usize) {
+        let sets = self.ledger.geometry().value_sets();
+        let share = sets.checked_div(params.saturating_add(1)).unwrap_or(sets);
+        let share = u32::try_from(share).unwrap_or(SETS);
+        self.share = share.clamp(SETS_MIN, SETS);
         for rested in std::mem::take(&mut self.resting) {
             self.lines.give_back(rested.lines);
             self.sets.give_back(rested.sets);
@@ -133,14 +142,15 @@ impl Room {
         let geometry = self.ledger.geometry();
         let full = RuleFault::RulesFull(geometry.rules());
         let lines = self.lines.take(wanted.lines).ok_or(full)?;
-        let mut length = wanted.sets;
+        let no_values = RuleFault::ValuesFull(geometry.value_sets());
+        let mut length = wanted.sets.min(self.share);
         let sets = loop {
             match self.sets.take(length) {
                 Some(sets) => break sets,
                 None if length > SETS_MIN => length /= 2,
                 None => {
                     self.lines.give_back(lines);
-                    return Err(full);
+                    return Err(no_values);
                 }
             }
         };

@@ -20,6 +20,11 @@ pub enum RuleFault {
         "origins and items of the rules need more than {0} words; raise pages.max_resources and restart"
     )]
     PoolFull(usize),
+    /// The sets of values have no room.
+    #[error(
+        "the values of hot-parameter rules need more than {0} sets; raise pages.max_resources and restart"
+    )]
+    ValuesFull(usize),
     /// The text of the names has no room.
     #[error(
         "the names of the resources fill their {0} bytes; raise pages.max_resources and restart"
