@@ -89,7 +89,6 @@ fn with_two_hundred_processes_and_a_thousand_resources_it_stays_under_20_mib() {
     // A test build has several times the code of a release; what it allocates is the same.
     let own = ["RssAnon", "RssShmem"].map(|field| status_kib(agent.pid(), field));
     let file = status_kib(agent.pid(), "RssFile");
-    println!("{own:?} KiB of its own with {}", rung.0);
     assert!(
         own.iter().sum::<u64>() + CODE_KIB <= RSS_MAX_KIB,
         "anonymous and shared {own:?} KiB, and {file} KiB of files, with {}",

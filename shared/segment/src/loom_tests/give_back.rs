@@ -2,14 +2,14 @@
 
 use loom::thread;
 use tidegate_abi::board::Needs;
-use tidegate_abi::decision::{Direction, Outcome};
+use tidegate_abi::decision::Outcome;
 
+use super::parts::{CALLER, of_caller};
 use super::{NOW, pages_of, ruled_by};
 use crate::board::{FlowLimit, FlowRule, OriginTest, Record, RuleKind, Subject};
-use crate::gate::{Gate, Name, Request, Step, Verdict};
+use crate::gate::{Gate, Step, Verdict};
 use crate::lane::Lane;
 
-const CALLER: u64 = 7;
 const COUNTED: Needs = Needs(Needs::COUNTED);
 
 #[test]
@@ -28,14 +28,7 @@ fn loom_what_rested_after_it_was_taken_back_begins_with_nothing() {
         };
         let part = pages.writers.rules.add("p", &counted, &[]).unwrap();
         let gate = pages.gate(1);
-        let request = Request {
-            direction: Direction::Out,
-            origin: Name {
-                hash: CALLER,
-                node: Some(part),
-            },
-            ..Request::default()
-        };
+        let request = of_caller(part);
         let enter = move |gate: &Gate| gate.enter(&NOW, Lane::SHARED, own, request);
         let caller = thread::spawn(move || {
             let Step::Done(Verdict::Admitted(pass)) = enter(&gate) else {

@@ -5,11 +5,11 @@ use tidegate_abi::board::Needs;
 use tidegate_abi::decision::{Direction, Outcome};
 
 use super::{NOW, pages_of, ruled_by};
-use crate::board::{FlowLimit, FlowRule, OriginTest, Record, Rule, RuleKind, Subject};
+use crate::board::{FlowLimit, FlowRule, OriginTest, Record, Rule, RuleKind, Slot, Subject};
 use crate::gate::{Gate, Name, Pass, Request, Step, Verdict};
 use crate::lane::Lane;
 
-const CALLER: u64 = 7;
+pub(super) const CALLER: u64 = 7;
 
 fn flow(origin: OriginTest, limit: FlowLimit) -> RuleKind {
     RuleKind::Flow(FlowRule {
@@ -17,6 +17,19 @@ fn flow(origin: OriginTest, limit: FlowLimit) -> RuleKind {
         subject: Subject::Direct,
         limit,
     })
+}
+
+/// A request of the caller, whose node is known.
+pub(super) fn of_caller(part: Slot) -> Request<'static> {
+    Request {
+        // Outbound: the scopes are not looked at, which saves their interleavings.
+        direction: Direction::Out,
+        origin: Name {
+            hash: CALLER,
+            node: Some(part),
+        },
+        ..Request::default()
+    }
 }
 
 /// Two callers of one origin, each at one moment, and what is on the two nodes then: passes in their
@@ -39,15 +52,7 @@ fn two_callers(of_all: FlowLimit, of_caller: FlowLimit) -> (usize, [(u32, u32); 
     };
     let part = pages.writers.rules.add("p", &counted, &[]).unwrap();
     let enter = move |gate: Gate| -> Option<Pass> {
-        let request = Request {
-            direction: Direction::Out,
-            origin: Name {
-                hash: CALLER,
-                node: Some(part),
-            },
-            ..Request::default()
-        };
-        match gate.enter(&NOW, Lane::SHARED, slot, request) {
+        match gate.enter(&NOW, Lane::SHARED, slot, of_caller(part)) {
             Step::Done(Verdict::Admitted(pass)) => Some(pass),
             Step::Done(Verdict::Refused(_) | Verdict::Stale) | Step::Wait(_) => None,
         }
