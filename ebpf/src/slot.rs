@@ -17,10 +17,15 @@ static GROUPS: Array<u64> = Array::with_max_entries(PLACES, 0);
 pub fn of_group(id: u64) -> u32 {
     let mut attempt = 0;
     while attempt < TRIES {
-        if let Some(word) = GROUPS.get(place(id, attempt))
-            && let Some(slot) = slot(*word, id)
-        {
+        let Some(word) = GROUPS.get(place(id, attempt)) else {
+            return ELSEWHERE;
+        };
+        if let Some(slot) = slot(*word, id) {
             return slot;
+        }
+        // The agent leaves no free place before a group. Most groups are in none, and that is seen at once.
+        if *word == 0 {
+            return ELSEWHERE;
         }
         attempt += 1;
     }

@@ -26,7 +26,7 @@ pub(super) fn figures() -> Vec<Figure> {
     vec![
         figure(
             "ebpf_wakeup_ns",
-            "one run of the program on a wake-up, by the kernel's own account",
+            "one run of the program on a wake-up, by the kernel's own account, median of 7 storms",
             cost.wakeup_ns,
         ),
         figure(
@@ -79,10 +79,10 @@ fn measure() -> Result<Cost, NoFigure> {
     let timed = timed(Rung::Typed)?;
     let info = timed_programs(Rung::SchedInfo);
     Ok(Cost {
-        wakeup_ns: mean_ns(&timed.0, "sched_wakeup"),
-        switch_ns: mean_ns(&timed.0, "sched_switch"),
+        wakeup_ns: median_ns(&timed.0, "sched_wakeup"),
+        switch_ns: median_ns(&timed.0, "sched_switch"),
         self_timed_ns: timed.1,
-        sched_info_ns: info.and_then(|programs| mean_ns(&programs, "sched_switch_info")),
+        sched_info_ns: info.and_then(|programs| median_ns(&programs, "sched_switch_info")),
         trip_ns: quantile(&mut trips, 0.5),
         ratio: quantile(&mut ratios, 0.5),
     })
@@ -92,26 +92,39 @@ fn begin(rung: Rung) -> Result<Measuring, NoFigure> {
     Measuring::begin(rung).map_err(|missed| NoFigure::Wrong(missed.to_string()))
 }
 
-fn timed_programs(rung: Rung) -> Result<Vec<Measured>, NoFigure> {
+fn timed_programs(rung: Rung) -> Result<Vec<Vec<Measured>>, NoFigure> {
     timed(rung).map(|(programs, _self_timed)| programs)
 }
 
-/// The programs after a storm of switches, and what they think that one run took.
-fn timed(rung: Rung) -> Result<(Vec<Measured>, Result<f64, NoFigure>), NoFigure> {
+/// The programs before storms of switches and after each, and what they think that one run took.
+fn timed(rung: Rung) -> Result<(Vec<Vec<Measured>>, Result<f64, NoFigure>), NoFigure> {
     let mut programs = begin(rung)?;
     programs.take_time().map_err(NoFigure::Wrong)?;
+    let mut looks = vec![programs.programs()];
     for _round in 0..ROUNDS {
         trip_ns()?;
+        looks.push(programs.programs());
     }
     let counters = programs.counters();
     let self_timed = ratio(counters.timed_ns, counters.timed).ok_or_else(|| never("self-timed"));
-    Ok((programs.programs(), self_timed))
+    Ok((looks, self_timed))
 }
 
-fn mean_ns(programs: &[Measured], name: &str) -> Result<f64, NoFigure> {
-    let found = programs.iter().find(|program| program.name == name);
-    let mean = found.and_then(|program| ratio(program.time_ns, program.runs));
-    mean.ok_or_else(|| never(name))
+/// Mean time of one run of a program in the median storm.
+fn median_ns(looks: &[Vec<Measured>], name: &str) -> Result<f64, NoFigure> {
+    let of = |look: &[Measured]| look.iter().position(|program| program.name == name);
+    let storms = looks.iter().zip(looks.iter().skip(1));
+    let mut means: Vec<f64> = storms
+        .filter_map(|(before, after)| {
+            let (before, after) = (before.get(of(before)?)?, after.get(of(after)?)?);
+            let time_ns = after.time_ns.checked_sub(before.time_ns)?;
+            ratio(time_ns, after.runs.checked_sub(before.runs)?)
+        })
+        .collect();
+    if means.is_empty() {
+        return Err(never(name));
+    }
+    Ok(quantile(&mut means, 0.5))
 }
 
 fn never(name: &str) -> NoFigure {

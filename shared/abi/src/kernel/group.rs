@@ -4,7 +4,8 @@
 //! 63                                   8 7      0
 //! [ id of the group                     | slot   ]
 //! ```
-//! A word stands in one of [`TRIES`] places after the one that its id hashes to; 0 is a free place.
+//! A word stands in the first free one of [`TRIES`] places from the one on that its id hashes to; 0 is a free
+//! place, so whoever looks for a group stops there.
 //! A group without a word counts in slot [`ELSEWHERE`]. So the agent alone decides how many slots
 //! there are, and nothing that happens on the host can fill a map.
 
