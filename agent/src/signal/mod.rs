@@ -62,6 +62,8 @@ mod reading;
 #[cfg(test)]
 mod refusal_tests;
 mod remedy;
+#[cfg(test)]
+mod report_tests;
 mod roots;
 mod runqueue;
 mod sampler;
