@@ -57,6 +57,9 @@ pub(super) fn figures() -> Vec<Figure> {
     ]
 }
 
+/// What the kernel tells of each program, at several times.
+type Looks = Vec<Vec<Measured>>;
+
 struct Cost {
     wakeup_ns: Result<f64, NoFigure>,
     switch_ns: Result<f64, NoFigure>,
@@ -92,12 +95,12 @@ fn begin(rung: Rung) -> Result<Measuring, NoFigure> {
     Measuring::begin(rung).map_err(|missed| NoFigure::Wrong(missed.to_string()))
 }
 
-fn timed_programs(rung: Rung) -> Result<Vec<Vec<Measured>>, NoFigure> {
+fn timed_programs(rung: Rung) -> Result<Looks, NoFigure> {
     timed(rung).map(|(programs, _self_timed)| programs)
 }
 
 /// The programs before storms of switches and after each, and what they think that one run took.
-fn timed(rung: Rung) -> Result<(Vec<Vec<Measured>>, Result<f64, NoFigure>), NoFigure> {
+fn timed(rung: Rung) -> Result<(Looks, Result<f64, NoFigure>), NoFigure> {
     let mut programs = begin(rung)?;
     programs.take_time().map_err(NoFigure::Wrong)?;
     let mut looks = vec![programs.programs()];

@@ -22,7 +22,7 @@ use std::fs;
 use tidegate_abi::signal::SignalId;
 
 use super::fixture::{SECOND_NS, Tree, close, missing, value};
-use super::reading::Fault;
+use super::reading::{Fault, Readings};
 
 /// A hybrid host with every kind of v1 file that is read, as content of the first sample and of the second.
 /// Nothing of it is 0 in the second.
@@ -90,7 +90,7 @@ fn check_cut(name: &str, end: usize) {
         later.sample(2 * SECOND_NS);
     }
     let group = sampler.group(key).into_iter().map(super::Group::readings);
-    for (id, reading) in group.chain([sampler.host()]).flat_map(|told| told.iter()) {
+    for (id, reading) in group.chain([sampler.host()]).flat_map(Readings::iter) {
         let told = reading.value();
         assert_ne!(told, Some(0.0), "{} with {name} cut at {end}", id.name());
     }
