@@ -3,6 +3,7 @@
 use std::hint::black_box;
 
 use tidegate_abi::decision::{Direction, Outcome};
+use tidegate_abi::geometry::LINE;
 use tidegate_segment::board::{ClockSource, FlowLimit, Slot};
 use tidegate_segment::clock::Clock as _;
 use tidegate_segment::gate::{Gate, Plain, Request, Step, Verdict};
@@ -25,6 +26,9 @@ const COUNTED: u32 = 400_000;
 /// Resources of the cold figure.
 const COLD_RESOURCES: u32 = 100_000;
 const COLD_ROUNDS: u32 = 700;
+
+/// Cache lines that the records, nodes and cells of those resources take.
+const COLD_LINES: usize = 4 * 100_000;
 
 /// Measures passes, refusals and cold passes.
 pub(super) fn figures(clocks: &Clocks, allocations: Allocations) -> Vec<Figure> {
@@ -64,6 +68,11 @@ pub(super) fn figures(clocks: &Clocks, allocations: Allocations) -> Vec<Figure> 
             name: "shm_cold_100k_ns",
             how: "enter and exit of 100,000 resources with a flow rule each, in random order",
             value: cold_ns(clocks.best),
+        },
+        Figure {
+            name: "memory_read_ns",
+            how: "one read from a random place of as much memory, which the read before it told; no cold pass takes less",
+            value: Ok(memory_read_ns()),
         },
         Figure {
             name: "shm_allocations",
@@ -126,6 +135,24 @@ fn cold_ns(clock: ClockSource) -> Result<f64, NoFigure> {
     });
     expect_none(refused, "passes were refused")?;
     Ok(time_ns)
+}
+
+fn memory_read_ns() -> f64 {
+    let mut order: Vec<usize> = (0..COLD_LINES).collect();
+    shuffle(&mut order);
+    let mut lines = vec![[0_usize; LINE]; COLD_LINES];
+    let next = order.iter().cycle().skip(1);
+    for (place, next) in order.iter().zip(next) {
+        if let Some([first, ..]) = lines.get_mut(*place) {
+            *first = *next;
+        }
+    }
+    let mut place = 0;
+    let time_ns = per_call_ns(COLD_ROUNDS, CALLS, || {
+        place = lines.get(place).map_or(0, |[next, ..]| *next);
+    });
+    black_box(place);
+    time_ns
 }
 
 fn count_allocations(clock: ClockSource, allocations: Allocations) -> Result<f64, NoFigure> {

@@ -96,6 +96,8 @@ enum Judge {
     },
     InUse {
         calibration: Calibration,
+        /// The reading that it was made of last.
+        made: Reading,
         faults: u32,
     },
 }
@@ -113,10 +115,11 @@ impl Judge {
             (
                 Self::InUse {
                     calibration,
+                    made,
                     faults,
                 },
                 Some(now),
-            ) => self.renew(calibration, now, faults),
+            ) => self.renew((calibration, made), now, faults),
             (Self::Settling { faults, .. } | Self::InUse { faults, .. }, None) => {
                 self.give_up(faults)
             }
@@ -133,25 +136,28 @@ impl Judge {
         };
         *self = Self::InUse {
             calibration,
+            made: now,
             faults,
         };
         Some(ClockSource::Counter(calibration))
     }
 
-    fn renew(&mut self, old: Calibration, now: Reading, faults: u32) -> Option<ClockSource> {
+    fn renew(
+        &mut self,
+        (old, made): (Calibration, Reading),
+        now: Reading,
+        faults: u32,
+    ) -> Option<ClockSource> {
         if old.at(now.tsc).abs_diff(now.ns) > TOLERANCE_NS {
             return self.give_up(faults);
         }
-        if now.ns.saturating_sub(old.ns) < RENEW_NS {
+        if now.ns.saturating_sub(made.ns) < RENEW_NS {
             return None;
         }
-        let begun = Reading {
-            tsc: old.tsc,
-            ns: old.ns,
-        };
-        let calibration = Calibration::between(begun, now)?;
+        let calibration = Calibration::between(made, now)?;
         *self = Self::InUse {
             calibration,
+            made: now,
             faults,
         };
         Some(ClockSource::Counter(calibration))

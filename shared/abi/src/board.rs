@@ -71,18 +71,14 @@ pub mod header {
 
 /// Word numbers of a set of clock parameters, from the start of the set.
 ///
-/// ns = `NS` + ((`tsc` − `TSC`) × `MULT`) >> 32, with the subtraction saturating at zero.
+/// ns = `BASE_NS` + (counter × `MULT`) >> 32, wrapping, with a product of 128 bits.
 pub mod clock {
     crate::list::listed! {
         FIELDS: usize;
-        /// 1 = use the time stamp counter, 0 = read `CLOCK_MONOTONIC`.
-        USE_TSC = 0;
-        /// Counter at the calibration.
-        TSC = 1;
-        /// Monotonic ns at the calibration.
-        NS = 2;
-        /// ns per count, 32 fractional bits.
-        MULT = 3;
+        /// Monotonic ns at the counter's zero, wrapping.
+        BASE_NS = 0;
+        /// ns per count of the time stamp counter, 32 fractional bits; 0 = read `CLOCK_MONOTONIC` instead.
+        MULT = 1;
     }
 }
 

@@ -197,10 +197,11 @@ pub mod cell {
     }
 }
 
-/// Requests in flight of one lane on one node: `[seat generation 24 | slot generation 16 | in flight 24]`.
+/// Requests in flight of one lane on one node: `[in flight 24 | seat generation 24 | slot generation 16]`.
 ///
 /// The count is modulo 2^24: a permit may be given back on another lane than it was taken on, so
-/// only the sum over the lanes of a seat means anything.
+/// only the sum over the lanes of a seat means anything. It is the high end of the word, so that a plain
+/// addition of [`CellWord::ONE`] counts and leaves the generations alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CellWord {
     /// Generation of the seat that wrote it.
@@ -214,22 +215,24 @@ pub struct CellWord {
 impl CellWord {
     /// Mask of the count.
     pub const COUNT_MASK: u32 = (1 << 24) - 1;
+    /// What one request in flight adds to a word.
+    pub const ONE: u64 = 1 << 40;
 
     /// The word.
     #[inline]
     pub const fn pack(self) -> u64 {
-        (self.inflight & Self::COUNT_MASK) as u64
-            | (self.slot as u64) << 24
-            | ((self.seat & Self::COUNT_MASK) as u64) << 40
+        self.slot as u64
+            | ((self.seat & Self::COUNT_MASK) as u64) << 16
+            | ((self.inflight & Self::COUNT_MASK) as u64) << 40
     }
 
     /// The parts of a word.
     #[inline]
     pub const fn unpack(word: u64) -> Self {
         Self {
-            inflight: (word & 0x00ff_ffff) as u32,
-            slot: (word >> 24 & 0xffff) as u16,
-            seat: (word >> 40 & 0x00ff_ffff) as u32,
+            slot: (word & 0xffff) as u16,
+            seat: (word >> 16 & 0x00ff_ffff) as u32,
+            inflight: (word >> 40 & 0x00ff_ffff) as u32,
         }
     }
 }

@@ -89,20 +89,8 @@ impl Clock for Seated {
     #[inline]
     fn now_ns(&self) -> u64 {
         // The counter knows no namespaces.
-        match self.gate.board().counter_ns() {
-            Some(now_ns) => now_ns,
-            None => self.time_closely_ns(),
-        }
-    }
-}
-
-impl Seated {
-    #[inline(never)]
-    fn time_closely_ns(&self) -> u64 {
-        match self.gate.board().calibration() {
-            Some(calibration) => calibration.at(clock::counter()),
-            None => clock::monotonic_ns().wrapping_add(self.offset_ns),
-        }
+        let kernel_ns = || clock::monotonic_ns().wrapping_add(self.offset_ns);
+        self.gate.board().time_or(kernel_ns)
     }
 }
 

@@ -20,8 +20,13 @@ pub const fn whole(value: f64) -> u64 {
 
 /// As [`whole`], at most `u32::MAX`.
 #[inline]
-pub fn whole_u32(value: f64) -> u32 {
-    u32::try_from(whole(value)).unwrap_or(u32::MAX)
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the conversion saturates, and that is what the callers want"
+)]
+pub const fn whole_u32(value: f64) -> u32 {
+    value as u32
 }
 
 /// `floor(value + 0.5)`, with the ends as [`whole`] has them.
@@ -75,7 +80,8 @@ mod tests {
         assert_eq!(whole(-1.0), 0);
         assert_eq!(whole(f64::NAN), 0);
         assert_eq!(whole(f64::INFINITY), u64::MAX);
-        assert_eq!(whole_u32(5e9), u32::MAX);
+        assert_eq!((whole_u32(5e9), whole_u32(-1.0)), (u32::MAX, 0));
+        assert_eq!((whole_u32(f64::NAN), whole_u32(7.9)), (0, 7));
         assert_eq!((rounded(2.5), rounded(0.49), rounded(-7.0)), (3, 0, 0));
         assert_eq!(whole_ms(1_999_999), 1_000_000);
     }

@@ -24,26 +24,21 @@ impl Clock for crate::board::Board {
     }
 }
 
-/// How to turn a counter into ns: `ns + ((counter − tsc) × mult) >> 32`.
+/// How to turn a counter into ns: `base_ns + (counter × mult) >> 32`, wrapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Calibration {
-    /// Counter at the calibration.
-    pub tsc: u64,
-    /// Monotonic ns at the calibration.
-    pub ns: u64,
+    /// Monotonic ns at the counter's zero; before the clock's own zero where that is the later one.
+    pub base_ns: u64,
     /// ns per count, 32 fractional bits.
     pub mult: u64,
 }
 
 impl Calibration {
-    /// Time of a counter value, ns. A counter before the calibration (another core may be some ns
-    /// behind) reads as the calibration.
+    /// Time of a counter value, ns.
     #[inline(always)]
     pub fn at(self, counter: u64) -> u64 {
-        let counts = u128::from(counter.saturating_sub(self.tsc));
-        let ns = counts.wrapping_mul(u128::from(self.mult)) >> 32;
         // 584 years of ns fit; what does not is a counter that makes no sense.
-        self.ns.wrapping_add(low_half(ns))
+        self.base_ns.wrapping_add(scaled(counter, self.mult))
     }
 
     /// The calibration that two readings of both clocks give.
@@ -54,11 +49,16 @@ impl Calibration {
         let ns = u128::from(second.ns.checked_sub(first.ns)?);
         let mult = u64::try_from((ns << 32).checked_div(counts)?).ok()?;
         Some(Self {
-            tsc: second.tsc,
-            ns: second.ns,
+            base_ns: second.ns.wrapping_sub(scaled(second.tsc, mult)),
             mult,
         })
     }
+}
+
+/// `counter × mult`, without its 32 fractional bits.
+#[inline(always)]
+fn scaled(counter: u64, mult: u64) -> u64 {
+    low_half(u128::from(counter).wrapping_mul(u128::from(mult)) >> 32)
 }
 
 /// The low half of a double word.
@@ -150,13 +150,28 @@ mod tests {
         };
         let calibration = Calibration::between(first, second).unwrap();
         assert_eq!(calibration.at(second.tsc), second.ns);
-        assert_eq!(calibration.at(second.tsc + 3_000_000) - second.ns, 999_999);
-        assert_eq!(
-            calibration.at(0),
-            second.ns,
-            "a counter that stepped back reads as no time"
-        );
-        assert!(calibration.at(u64::MAX) > second.ns);
+        let later = calibration.at(second.tsc + 3_000_000) - second.ns;
+        assert!(later.abs_diff(1_000_000) <= 1, "{later}");
+        // The counter of another core may be behind.
+        let behind = second.ns - calibration.at(second.tsc - 300);
+        assert!(behind.abs_diff(100) <= 1, "{behind}");
+    }
+
+    #[test]
+    fn a_counter_that_began_long_before_the_clock_reads_right() {
+        // A virtual machine that was moved: the counter is years ahead.
+        let first = Reading {
+            tsc: 300_000_000_000_000_000,
+            ns: 50,
+        };
+        let second = Reading {
+            tsc: first.tsc + 3_000_000_000,
+            ns: first.ns + 1_000_000_000,
+        };
+        let calibration = Calibration::between(first, second).unwrap();
+        assert_eq!(calibration.at(second.tsc), second.ns);
+        let later = calibration.at(second.tsc + 3_000_000);
+        assert!((later - second.ns).abs_diff(1_000_000) <= 1, "{later}");
     }
 
     #[test]

@@ -184,13 +184,13 @@ pub const fn breaker(trip: Trip) -> RuleKind {
 const STILL_NS: u64 = 1_000_000_000_000;
 
 /// The time stamp counter with a calibration by which no time passes: read and converted as ever, and yet
-/// every decision of a run is made at the same moment, so that the same instructions run each time.
+/// every decision of a run is made at the same moment (in 2^32 counts passes 1 ns), so that the same
+/// instructions run each time.
 #[must_use]
 pub const fn still() -> ClockSource {
     ClockSource::Counter(Calibration {
-        tsc: 0,
-        ns: STILL_NS,
-        mult: 0,
+        base_ns: STILL_NS,
+        mult: 1,
     })
 }
 

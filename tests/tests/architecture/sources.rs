@@ -17,6 +17,7 @@ const UNSAFE_FILES: &[&str] = &[
     "ebpf/src/task.rs",
     "ebpf/src/tracepoint.rs",
     "shared/segment/src/clock.rs",
+    "shared/segment/src/near.rs",
     "shared/segment/src/os/child.rs",
     "shared/segment/src/os/fork.rs",
     "shared/segment/src/os/heap.rs",

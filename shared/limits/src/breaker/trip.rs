@@ -1,7 +1,7 @@
 //! What counts as a bad call, and how many of them are too many.
 
 use crate::breaker::tally::Tally;
-use crate::number::rounded;
+use crate::number::whole_u32;
 use crate::quirks::Quirks;
 
 /// When a breaker opens.
@@ -32,7 +32,7 @@ impl Trip {
 
     /// A measured value and the threshold as whole numbers: shares in 1/1000, counts as they are.
     pub fn shown(self, value: f64) -> (u32, u32) {
-        let whole = |value: f64| u32::try_from(rounded(value)).unwrap_or(u32::MAX);
+        let whole = |value: f64| whole_u32(value + 0.5);
         match self {
             Self::SlowRatio { ratio, .. } | Self::ErrorRatio(ratio) => {
                 (whole(value * 1_000.0), whole(ratio * 1_000.0))

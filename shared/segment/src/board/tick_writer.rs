@@ -74,23 +74,17 @@ impl TickWriter {
         let [even, odd] = header::CLOCK_SETS;
         let set = if next & 1 == 0 { even } else { odd };
         let put = |field: usize, value: u64| put(header, set.saturating_add(field), value);
-        let (use_tsc, calibration) = match source {
-            ClockSource::Counter(calibration) => (1, calibration),
-            ClockSource::Monotonic => (
-                0,
-                Calibration {
-                    tsc: 0,
-                    ns: 0,
-                    mult: 0,
-                },
-            ),
+        let calibration = match source {
+            ClockSource::Counter(calibration) => calibration,
+            ClockSource::Monotonic => Calibration {
+                base_ns: 0,
+                mult: 0,
+            },
         };
         // Release fence: pairs with the Acquire fence in `Board::unchanged`; a reader that sees one
         // of the stores below also sees the generation that made this set the one not in force.
         fence(Ordering::Release);
-        put(clock_field::USE_TSC, use_tsc);
-        put(clock_field::TSC, calibration.tsc);
-        put(clock_field::NS, calibration.ns);
+        put(clock_field::BASE_NS, calibration.base_ns);
         put(clock_field::MULT, calibration.mult);
         // Release: pairs with the Acquire in `Board::calibration`.
         header[header::CLOCK_GENERATION].store(next, Ordering::Release);

@@ -8,31 +8,36 @@ use super::{Board, ClockSource};
 use crate::clock::{self, Calibration};
 use crate::sync::{Ordering, Word, fence, peek};
 
+/// Out of the way of those who read the counter.
+#[inline(never)]
+fn apart(kernel_ns: impl Fn() -> u64) -> u64 {
+    kernel_ns()
+}
+
 impl Board {
     /// Time now, ns of `CLOCK_MONOTONIC`, by the clock that the board names.
     #[inline(always)]
     pub fn time_ns(&self) -> u64 {
-        match self.counter_ns() {
-            Some(now_ns) => now_ns,
-            None => self.time_closely_ns(),
-        }
+        self.time_or(clock::monotonic_ns)
     }
 
-    /// The same by the time stamp counter; `None` if the board names another clock, or if the agent
-    /// published meanwhile: ask again, with [`Board::calibration`].
+    /// The same, for those to whom the kernel tells another time.
     #[inline(always)]
-    pub fn counter_ns(&self) -> Option<u64> {
-        match self.clock_if_still()? {
-            ClockSource::Counter(calibration) => Some(calibration.at(clock::counter())),
-            ClockSource::Monotonic => None,
+    pub fn time_or(&self, kernel_ns: impl Fn() -> u64) -> u64 {
+        match self.clock_if_still() {
+            Some(ClockSource::Counter(calibration)) => calibration.at(clock::counter()),
+            Some(ClockSource::Monotonic) => apart(kernel_ns),
+            None => self.time_closely_ns(kernel_ns),
         }
     }
 
+    /// The same where the agent published meanwhile.
+    #[cold]
     #[inline(never)]
-    fn time_closely_ns(&self) -> u64 {
+    fn time_closely_ns(&self, kernel_ns: impl Fn() -> u64) -> u64 {
         match self.calibration() {
             Some(calibration) => calibration.at(clock::counter()),
-            None => clock::monotonic_ns(),
+            None => kernel_ns(),
         }
     }
 
@@ -53,13 +58,12 @@ impl Board {
         // Relaxed: ordered by the generation around them.
         let word = |field: usize| peek(set, field);
         let calibration = Calibration {
-            tsc: word(clock_field::TSC),
-            ns: word(clock_field::NS),
+            base_ns: word(clock_field::BASE_NS),
             mult: word(clock_field::MULT),
         };
-        let source = match word(clock_field::USE_TSC) {
-            1 => ClockSource::Counter(calibration),
-            _ => ClockSource::Monotonic,
+        let source = match calibration.mult {
+            0 => ClockSource::Monotonic,
+            _ => ClockSource::Counter(calibration),
         };
         // Acquire fence: pairs with the Release fence in `TickWriter::publish_clock`; whoever read
         // a word of a newer set sees the newer generation here.

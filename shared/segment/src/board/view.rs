@@ -186,6 +186,14 @@ impl Board {
         self.read_record(slot, Names::load)
     }
 
+    /// The same with the breaker of a short record.
+    #[inline(always)]
+    pub fn short_names(&self, slot: u32) -> Option<(Names, ShortBreaker)> {
+        let (names, breaker) =
+            self.read_record(slot, |line| (Names::load(line), ShortBreaker::load(line)))?;
+        names.needs.any(Needs::SHORT).then_some((names, breaker))
+    }
+
     /// What the end of a request takes of the breaker in a short record; `None` also if the record is
     /// not short (any more).
     #[inline(always)]

@@ -7,136 +7,32 @@ use tidegate_abi::decision::{Direction, Outcome, Reason, RefusalKind};
 use tidegate_limits::breaker::tally::Tally;
 use tidegate_limits::breaker::{Completion, closed, open_for_ns};
 
-use super::request::{Kept, Passed};
-use super::{Gate, Pass, Refusal, Request};
+use super::request::Passed;
+use super::ticket::{ONE, Plain, Ticket, passed_word};
+use super::{Gate, Refusal};
 use crate::board::{ShortBreaker, Slot};
 use crate::clock::Clock;
 use crate::lane::Lane;
 use crate::ledger::{Admission, Cell, Places, Row, Totals};
-use crate::sync::Ordering;
+use crate::sync::{Ordering, Word};
 
-/// One request that asks for nothing but what the express way knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Plain {
-    /// The resource.
-    pub slot: Slot,
-    /// Which way the work goes.
-    pub direction: Direction,
-}
-
-/// How many requests one on the express way stands for.
-const ONE: u32 = 1;
-
-/// An admitted request that came the express way: a [`Pass`] that fits into registers. It is given back
-/// with [`Gate::give_back`].
-///
-/// Whole words alone: what is written in small parts and read as one soon after makes a processor wait.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use = "an admitted request stays in flight until it is given back with `Gate::give_back`"]
-pub struct Ticket {
-    /// `[zero 15 | outbound 1 | generation 16 | slot 32]`.
-    place: u64,
-    entered_ns: u64,
-    /// `[zero 15 | passed 1 | generation 16 | line of state 32]` of its breaker.
-    breaker: u64,
-}
-
-/// Bit 48 of the words above.
-const FLAG: u64 = 1 << 48;
-
-impl Plain {
-    /// The request, if it is plain.
-    #[inline(always)]
-    pub const fn of(slot: Slot, request: &Request<'_>) -> Option<Self> {
-        let named = request.origin.node.is_some() || request.context.node.is_some();
-        if request.prioritized || named || request.count != ONE {
-            return None;
-        }
-        Some(Self {
-            slot,
-            direction: request.direction,
-        })
-    }
-}
-
-impl Ticket {
-    #[inline(always)]
-    const fn slot(self) -> Slot {
-        Slot {
-            index: (self.place & 0xffff_ffff) as u32,
-            generation: (self.place >> 32 & 0xffff) as u16,
-        }
-    }
-
-    #[inline(always)]
-    const fn direction(self) -> Direction {
-        if self.place & FLAG == 0 {
-            Direction::In
-        } else {
-            Direction::Out
-        }
-    }
-
-    #[inline(always)]
-    const fn passed(self) -> Option<Passed> {
-        if self.breaker & FLAG == 0 {
-            return None;
-        }
-        Some(Passed {
-            state: (self.breaker & 0xffff_ffff) as u32,
-            generation: (self.breaker >> 32 & 0xffff) as u16,
-            probe: false,
-        })
-    }
-
-    #[inline(always)]
-    const fn of(plain: Plain, entered_ns: u64, breaker: u64) -> Self {
-        let outbound = match plain.direction {
-            Direction::In => 0,
-            Direction::Out => FLAG,
-        };
-        Self {
-            place: plain.slot.index as u64 | (plain.slot.generation as u64) << 32 | outbound,
-            entered_ns,
-            breaker,
-        }
-    }
-}
-
-/// The word of a breaker that was closed.
+/// Adds a completion to a tally that is of the epoch; `None` = nothing was counted.
 #[inline(always)]
-const fn passed_word(state: u32, generation: u16) -> u64 {
-    state as u64 | (generation as u64) << 32 | FLAG
-}
-
-impl From<Ticket> for Pass {
-    #[inline]
-    fn from(ticket: Ticket) -> Self {
-        Self {
-            kept: ticket.passed().map_or(Kept::Nothing, Kept::Breaker),
-            ..Self::plain(ticket.slot(), ticket.entered_ns, ticket.direction())
-        }
+fn count_at_once(word: &'static Word, epoch: u32, is_bad: bool) -> Option<u64> {
+    // Relaxed: the exchange checks what was read, and the word carries all there is.
+    let seen = word.load(Ordering::Relaxed);
+    let next = Tally::add_at_once(seen, epoch, is_bad)?;
+    match word.exchange(seen, next, Ordering::Relaxed, Ordering::Relaxed) {
+        Ok(_before) => Some(next),
+        Err(_found) => count_beside_others(word, epoch, is_bad),
     }
 }
 
-impl Pass {
-    /// The same as a ticket; `None` if it holds more than that.
-    #[inline(always)]
-    pub(super) const fn ticket(&self) -> Option<Ticket> {
-        let breaker = match self.kept {
-            Kept::Nothing => 0,
-            Kept::Breaker(passed) => passed_word(passed.state, passed.generation),
-            Kept::Walked(_) => return None,
-        };
-        let plain = Plain {
-            slot: self.slot,
-            direction: self.direction,
-        };
-        if self.count != ONE {
-            return None;
-        }
-        Some(Ticket::of(plain, self.entered_ns, breaker))
-    }
+/// The same after another caller was quicker.
+#[cold]
+#[inline(never)]
+fn count_beside_others(word: &'static Word, epoch: u32, is_bad: bool) -> Option<u64> {
+    word.advance(|seen| Tally::add_at_once(seen, epoch, is_bad))
 }
 
 /// What a request on the express way writes.
@@ -154,7 +50,7 @@ impl Desk {
     fn of(row: &Row, slot: Slot, direction: Direction) -> Option<Self> {
         let (cell, totals) = (row.cell(slot)?, row.totals());
         let inbound = match direction {
-            Direction::In => Some((totals, totals.places()?)),
+            Direction::In => Some((totals, totals.places())),
             Direction::Out => None,
         };
         Some(Self {
@@ -228,9 +124,12 @@ impl Gate {
         (lane, row): (Lane, Row),
         plain: Plain,
     ) -> Option<Result<Ticket, Refusal>> {
-        let now_ns = clock.now_ns();
         let slot = plain.slot;
+        // Before anything that takes time, so that where these lines are far away they come together.
+        row.cell(slot)?.fetch();
+        self.ledger.node(slot.index)?.fetch();
         let head = self.board.head(slot.index)?;
+        let now_ns = clock.now_ns();
         let is_short = head.needs.any(Needs::SHORT);
         let is_served = is_short || head.needs.0 & !Needs::QPS == 0;
         if !is_served || head.generation != slot.generation || !self.seated() {
@@ -238,7 +137,9 @@ impl Gate {
         }
         let desk = Desk::of(&row, slot, plain.direction)?;
         let is_calm = match desk.inbound {
-            Some((totals, _places)) => self.scopes_are_calm(now_ns, totals),
+            Some((totals, _places)) => {
+                self.scopes_are_calm(now_ns, totals) || self.scopes_have_room(now_ns, totals)
+            }
             None => true,
         };
         if !is_calm {
@@ -346,7 +247,7 @@ impl Gate {
     #[inline(never)]
     fn refuse_open(&self, lane: Lane, plain: Plain, now_ns: u64) -> Option<Refusal> {
         let slot = plain.slot;
-        let names = self.board.names(slot.index)?;
+        let (names, breaker) = self.board.short_names(slot.index)?;
         let state = self.ledger.state(names.breaker_state)?;
         let left_ns = open_for_ns(state.word().load(Ordering::Relaxed), now_ns)?;
         if names.needs.any(Needs::QPS) {
@@ -356,7 +257,6 @@ impl Gate {
                 return None;
             }
         }
-        let breaker = self.board.short_breaker(slot.index)?;
         let shown = breaker.shown(state.opened_by());
         state.count_refused(false, shown, now_ns);
         let desk = Desk::of(&self.rows.row(lane)?, slot, plain.direction)?;
@@ -404,10 +304,7 @@ impl Gate {
         let state = self.ledger.state(breaker.state)?;
         let is_bad = breaker.is_bad(rt_ns, matches!(outcome, Outcome::Error));
         let epoch = breaker.interval.epoch(now_ns);
-        let counted = state
-            .second()
-            .advance(|word| Tally::add_at_once(word, epoch, is_bad))?;
-        let tally = Tally::of(counted);
+        let tally = Tally::of(count_at_once(state.second(), epoch, is_bad)?);
         // Relaxed: one word says all.
         let is_closed = closed(state.word().load(Ordering::Relaxed)).is_some();
         if !is_closed || tally.bad() != 0 {

@@ -25,12 +25,13 @@ mod request;
 mod rules;
 mod scope;
 mod system;
+mod ticket;
 mod walk;
 
-pub use express::{Plain, Ticket};
 pub use part::Parts;
 pub use refusal::Refusal;
 pub use request::{Arg, BREAKERS, Name, Pass, Request, VALUES};
+pub use ticket::{Plain, Ticket};
 pub use walk::Waiting;
 
 use tidegate_abi::board::{Needs, SeatWord, seat};

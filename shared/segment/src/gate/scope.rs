@@ -38,6 +38,24 @@ impl Gate {
             && (own == HOST || self.is_calm(self.board.scope_word(own), totals))
     }
 
+    /// Whether the look that [`Gate::scopes_are_calm`] left to be taken finds the host and the caller's own scope
+    /// far from their entry limits; where it does not, the long way looks closer.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn scopes_have_room(&self, now_ns: u64, totals: Totals) -> bool {
+        let own = self.own_scope();
+        totals.near_tick() != self.board.tick()
+            && self.board.agent_is_present(now_ns)
+            && self.has_room(HOST)
+            && (own == HOST || self.has_room(own))
+    }
+
+    fn has_room(&self, scope: u32) -> bool {
+        let word = self.board.scope_word(scope);
+        let is_far = || self.held(scope, None).all < ScopeWord::unpack(word).entry / 2;
+        is_open(word) || (ScopeWord::is_calm(word) && is_far())
+    }
+
     /// Whether a scope of the caller counts at each decision. Who knows its own accept queue looks at it
     /// then, since the board's count is a tick old.
     #[inline]
@@ -48,10 +66,10 @@ impl Gate {
     }
 
     /// What a scope and the caller's service in it hold: in flight, or waiting to be accepted (the law's N).
-    /// The scope's has what other tenants held in the last tick.
-    fn held<C>(&self, scope: u32, ask: &Ask<'_, C>) -> Held {
+    /// The scope's has what other tenants held in the last tick. `known` = what the caller knows to wait in its
+    /// own accept queue.
+    fn held(&self, scope: u32, known: Option<u32>) -> Held {
         let held = self.ledger.scope_held(&self.board, scope, self.seat);
-        let known = ask.request.waiting;
         let waiting = known.unwrap_or_else(|| self.board.accept_queue(scope));
         // A service without a cgroup of its own that shows no listener is taken for the one that they
         // wait for: nothing tells whose they are.
@@ -116,7 +134,7 @@ impl Gate {
         if word.entry >= ScopeWord::LIMIT_MAX || !self.must_count(word, totals) {
             return Ok(());
         }
-        let held = self.held(scope, ask);
+        let held = self.held(scope, ask.request.waiting);
         if held.all >= word.entry / 2 {
             totals.set_near_tick(self.board.tick());
         }
@@ -147,7 +165,7 @@ impl Gate {
     ) -> Result<(), Refusal> {
         if word.entry >= ScopeWord::LIMIT_MAX {
             // Not the adaptive law, or next to nothing is offered: one limit for all.
-            let held = self.held(scope, ask).all;
+            let held = self.held(scope, ask.request.waiting).all;
             return verdict(held < word.tight, held, word.tight);
         }
         let (class, origin) = (ask.request.class, ask.request.origin.hash);
@@ -156,7 +174,7 @@ impl Gate {
         let key = if keyed { origin } else { ask.now_ns };
         let level = fairness::level(class, key);
         let cutoff = self.board.scope_cutoff(scope);
-        let held = self.held(scope, ask);
+        let held = self.held(scope, ask.request.waiting);
         let share = self.board.seat_share(self.seat, scope == HOST);
         let share = share.map_or(Share::ALL, |ShareWord { guaranteed, limit }| Share {
             guaranteed,

@@ -11,14 +11,15 @@ use crate::lane::Lane;
 use crate::sync::{Ordering, Word};
 
 /// Mask of everything in a cell word but the count.
-const TAG_MASK: u64 = !(CellWord::COUNT_MASK as u64);
+const TAG_MASK: u64 = CellWord::ONE - 1;
 
 /// How a lane's words are written, and for whom.
 #[derive(Debug, Clone, Copy)]
 struct Pen {
     /// Several threads write: read-modify-write instead of plain loads and stores.
     shared: bool,
-    seat_generation: u32,
+    /// The word of a cell with nothing in flight, but for the slot.
+    seat_tag: u64,
 }
 
 /// A row of counters.
@@ -32,14 +33,16 @@ type Lines = (
 /// The list of them is never freed: there is one for each session with an agent.
 #[derive(Clone, Copy)]
 pub struct SeatRows {
-    lanes: &'static [Lines],
-    seat_generation: u32,
+    shared: Option<Lines>,
+    /// From lane 1 on.
+    own: &'static [Lines],
+    seat_tag: u64,
 }
 
 impl core::fmt::Debug for SeatRows {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("SeatRows")
-            .field("seat_generation", &self.seat_generation)
+            .field("lanes", &self.own.len().saturating_add(1))
             .finish_non_exhaustive()
     }
 }
@@ -62,10 +65,11 @@ impl core::fmt::Debug for Row {
 impl Ledger {
     /// The rows of a seat; of no seat, none.
     pub fn seat_rows(&self, seat: u32, seat_generation: u32) -> SeatRows {
-        let lanes = (0..self.geometry.lanes()).filter_map(|lane| self.lines(seat, lane));
+        let own = (1..self.geometry.lanes()).filter_map(|lane| self.lines(seat, lane));
         SeatRows {
-            lanes: lanes.collect::<Vec<Lines>>().leak(),
-            seat_generation,
+            shared: self.lines(seat, 0),
+            own: own.collect::<Vec<Lines>>().leak(),
+            seat_tag: seat_tag(seat_generation),
         }
     }
 
@@ -84,7 +88,7 @@ impl Ledger {
             lines: self.lines(seat, lane)?,
             pen: Pen {
                 shared: lane == 0,
-                seat_generation,
+                seat_tag: seat_tag(seat_generation),
             },
         })
     }
@@ -103,27 +107,26 @@ impl SeatRows {
     /// The row of a lane that one thread writes; `None` if the lane is the shared one or does not exist.
     #[inline(always)]
     pub fn own_row(&self, lane: Lane) -> Option<Row> {
-        match lane.number() {
-            0 => None,
-            lane => self.numbered(lane, false),
-        }
+        // One comparison: the shared lane's number wraps to the largest.
+        let own = usize::try_from(lane.number().wrapping_sub(1)).ok()?;
+        Some(self.over(self.own.get(own)?, false))
     }
 
     /// The row that any thread may write.
     #[inline(always)]
     pub fn shared_row(&self) -> Option<Row> {
-        self.numbered(0, true)
+        Some(self.over(self.shared.as_ref()?, true))
     }
 
     #[inline(always)]
-    fn numbered(&self, lane: u32, shared: bool) -> Option<Row> {
-        Some(Row {
-            lines: *self.lanes.get(usize::try_from(lane).ok()?)?,
+    const fn over(&self, lines: &Lines, shared: bool) -> Row {
+        Row {
+            lines: *lines,
             pen: Pen {
                 shared,
-                seat_generation: self.seat_generation,
+                seat_tag: self.seat_tag,
             },
-        })
+        }
     }
 }
 
@@ -148,6 +151,16 @@ impl Row {
     }
 }
 
+/// The word of nothing in flight for a seat and slot generation 0.
+const fn seat_tag(seat_generation: u32) -> u64 {
+    CellWord {
+        seat: seat_generation,
+        slot: 0,
+        inflight: 0,
+    }
+    .pack()
+}
+
 impl Pen {
     /// Adds to a free-running counter.
     #[inline(always)]
@@ -167,12 +180,7 @@ impl Pen {
     /// The word of nothing in flight for this seat and a slot.
     #[inline(always)]
     const fn tag(self, slot_generation: u16) -> u64 {
-        CellWord {
-            seat: self.seat_generation,
-            slot: slot_generation,
-            inflight: 0,
-        }
-        .pack()
+        self.seat_tag | slot_generation as u64
     }
 
     /// Adds `change` to the requests in flight in a word that carries `tag`; a word with another tag
@@ -180,8 +188,8 @@ impl Pen {
     #[inline(always)]
     fn add_inflight(self, word: &Word, tag: u64, change: u64) {
         let next = |seen: u64| {
-            let count = if seen & TAG_MASK == tag { seen } else { 0 };
-            tag | (count.wrapping_add(change) & u64::from(CellWord::COUNT_MASK))
+            let counted = if seen & TAG_MASK == tag { seen } else { tag };
+            counted.wrapping_add(change)
         };
         self.replace(word, next);
     }
@@ -210,14 +218,15 @@ pub struct Places {
 impl Places {
     #[inline(always)]
     fn find(word: &'static Word, tag: u64, pen: Pen) -> Option<Self> {
-        let seen = word.load(Ordering::Relaxed);
+        // Acquire: pairs with the AcqRel in `Pen::replace`; whoever marked a cell has marked its lane before.
+        let seen = word.load(Ordering::Acquire);
         (seen & TAG_MASK == tag).then_some(Self { word, pen })
     }
 
     /// Takes a place.
     #[inline(always)]
     pub fn take(self) {
-        self.add(1);
+        self.add(CellWord::ONE);
     }
 
     /// Gives a place back.
@@ -228,11 +237,8 @@ impl Places {
 
     #[inline(always)]
     fn add(self, change: u64) {
-        let next = |seen: u64| {
-            let count = seen.wrapping_add(change) & u64::from(CellWord::COUNT_MASK);
-            seen & TAG_MASK | count
-        };
-        self.pen.replace(self.word, next);
+        self.pen
+            .replace(self.word, |seen| seen.wrapping_add(change));
     }
 }
 
@@ -250,17 +256,21 @@ impl Totals {
             .add_inflight(&self.line[total::INFLIGHT], self.pen.tag(0), change);
     }
 
-    /// The inbound requests in flight, if the lane has worked for this seat.
+    /// The inbound requests in flight, for a lane that has worked for this seat: one whose cell says so
+    /// (see [`Cell::places`]) has marked its totals before.
     #[inline(always)]
-    pub fn places(&self) -> Option<Places> {
-        Places::find(&self.line[total::INFLIGHT], self.pen.tag(0), self.pen)
+    pub const fn places(&self) -> Places {
+        Places {
+            word: &self.line[total::INFLIGHT],
+            pen: self.pen,
+        }
     }
 
     /// A request was admitted.
     #[inline(always)]
     pub fn passed(&self) {
         self.count_passed();
-        self.add_inflight(1);
+        self.add_inflight(CellWord::ONE);
     }
 
     /// The same for one whose place was taken before.
@@ -325,8 +335,8 @@ impl Totals {
     }
 }
 
-/// −1 in two's complement; the mask of the count makes it modulo 2^24.
-const MINUS_ONE: u64 = u64::MAX;
+/// One request less; the count is the word's high end, so it wraps modulo 2^24.
+const MINUS_ONE: u64 = CellWord::ONE.wrapping_neg();
 
 /// What a lane did on one node.
 #[derive(Debug, Clone, Copy)]
@@ -351,6 +361,12 @@ impl Cell {
         Places::find(&self.line[cell_field::INFLIGHT], tag, self.pen)
     }
 
+    /// Brings it near.
+    #[inline(always)]
+    pub(crate) fn fetch(&self) {
+        crate::near::fetch(self.line);
+    }
+
     /// Whether the lane has already worked for this seat and slot.
     #[inline(always)]
     pub fn used(&self) -> bool {
@@ -365,7 +381,7 @@ impl Cell {
     /// Takes a place: one request more in flight.
     #[inline(always)]
     pub fn take(&self) {
-        self.add_inflight(1);
+        self.add_inflight(CellWord::ONE);
     }
 
     /// Gives a place back.

@@ -60,6 +60,12 @@ impl Node {
         Self { line }
     }
 
+    /// Brings its pass window near.
+    #[inline(always)]
+    pub(crate) fn fetch(self) {
+        crate::near::fetch(self.line);
+    }
+
     /// Counts `count` passes, or finds the window full, where that takes no thought: nothing is borrowed,
     /// the bucket is the one of `now_ns` if they fit, and nobody else is at the word. `None` = nothing was
     /// counted: ask [`Node::admit`].
@@ -167,11 +173,16 @@ impl Node {
     }
 
     /// What a limit leaves for passes that were not borrowed. The limit of "not limited" stays that.
-    #[inline]
+    #[inline(always)]
     pub fn room(&self, now_ns: u64, limit: u32) -> u32 {
         if limit >= COUNT_MAX || !self.is_borrowed() {
             return limit;
         }
+        self.room_beside_loans(now_ns, limit)
+    }
+
+    #[inline(never)]
+    fn room_beside_loans(self, now_ns: u64, limit: u32) -> u32 {
         limit.saturating_sub(self.arrived(now_ns))
     }
 

@@ -1,0 +1,131 @@
+//! A request on the express way, and what it gets: words that fit into registers.
+
+use tidegate_abi::decision::Direction;
+
+use super::request::{Kept, Passed};
+use super::{Pass, Request};
+use crate::board::Slot;
+
+/// One request that asks for nothing but what the express way knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plain {
+    /// The resource.
+    pub slot: Slot,
+    /// Which way the work goes.
+    pub direction: Direction,
+}
+
+/// How many requests one on the express way stands for.
+pub(super) const ONE: u32 = 1;
+
+/// An admitted request that came the express way: a [`Pass`] that fits into registers. It is given back
+/// with [`Gate::give_back`].
+///
+/// Whole words alone: what is written in small parts and read as one soon after makes a processor wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use = "an admitted request stays in flight until it is given back with `Gate::give_back`"]
+pub struct Ticket {
+    /// `[zero 15 | outbound 1 | generation 16 | slot 32]`.
+    place: u64,
+    pub(super) entered_ns: u64,
+    /// `[generation 16 | zero 15 | passed 1 | line of state 32]` of its breaker.
+    breaker: u64,
+}
+
+const OUTBOUND: u64 = 1 << 48;
+const PASSED: u64 = 1 << 32;
+
+impl Plain {
+    /// The request, if it is plain.
+    #[inline(always)]
+    pub const fn of(slot: Slot, request: &Request<'_>) -> Option<Self> {
+        let named = request.origin.node.is_some() || request.context.node.is_some();
+        if request.prioritized || named || request.count != ONE {
+            return None;
+        }
+        Some(Self {
+            slot,
+            direction: request.direction,
+        })
+    }
+}
+
+impl Ticket {
+    #[inline(always)]
+    pub(super) const fn slot(self) -> Slot {
+        Slot {
+            index: (self.place & 0xffff_ffff) as u32,
+            generation: (self.place >> 32 & 0xffff) as u16,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) const fn direction(self) -> Direction {
+        if self.place & OUTBOUND == 0 {
+            Direction::In
+        } else {
+            Direction::Out
+        }
+    }
+
+    #[inline(always)]
+    pub(super) const fn passed(self) -> Option<Passed> {
+        if self.breaker & PASSED == 0 {
+            return None;
+        }
+        Some(Passed {
+            state: (self.breaker & 0xffff_ffff) as u32,
+            generation: (self.breaker >> 48) as u16,
+            probe: false,
+        })
+    }
+
+    #[inline(always)]
+    pub(super) const fn of(plain: Plain, entered_ns: u64, breaker: u64) -> Self {
+        let outbound = match plain.direction {
+            Direction::In => 0,
+            Direction::Out => OUTBOUND,
+        };
+        Self {
+            place: plain.slot.index as u64 | (plain.slot.generation as u64) << 32 | outbound,
+            entered_ns,
+            breaker,
+        }
+    }
+}
+
+/// The word of a breaker that was closed.
+#[inline(always)]
+pub(super) const fn passed_word(state: u32, generation: u16) -> u64 {
+    state as u64 | PASSED | (generation as u64) << 48
+}
+
+impl From<Ticket> for Pass {
+    #[inline]
+    fn from(ticket: Ticket) -> Self {
+        Self {
+            kept: ticket.passed().map_or(Kept::Nothing, Kept::Breaker),
+            ..Self::plain(ticket.slot(), ticket.entered_ns, ticket.direction())
+        }
+    }
+}
+
+impl Pass {
+    /// The same as a ticket; `None` if it holds more than that.
+    #[inline(always)]
+    pub(super) const fn ticket(&self) -> Option<Ticket> {
+        let breaker = match self.kept {
+            Kept::Nothing => 0,
+            Kept::Breaker(passed) => passed_word(passed.state, passed.generation),
+            Kept::Walked(_) => return None,
+        };
+        let plain = Plain {
+            slot: self.slot,
+            direction: self.direction,
+        };
+        if self.count != ONE {
+            return None;
+        }
+        Some(Ticket::of(plain, self.entered_ns, breaker))
+    }
+}
