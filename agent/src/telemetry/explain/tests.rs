@@ -121,6 +121,8 @@ async fn plain_rules_are_told_apart_by_what_they_count() {
     let of_a = rules(&context, "a");
     assert_eq!(of_a["a second"]["refused_total"], refused);
     assert_eq!(of_a["a second"]["now"]["limit"], 1.0);
+    let last = &of_a["a second"]["last"];
+    assert_eq!((&last["value"], &last["limit"]), (&json!(1), &json!(1)));
     let of_c = rules(&context, "c");
     assert_eq!(of_c["at once"]["refused_total"], 1);
     assert_eq!(of_c["at once"]["last"]["limit"], 0);

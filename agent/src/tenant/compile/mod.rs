@@ -221,3 +221,6 @@ pub(super) fn shapes(body: &Body) -> bool {
         })
     )
 }
+
+#[cfg(test)]
+mod fraction_tests;

@@ -4,7 +4,7 @@ use loom::thread;
 use tidegate_abi::board::Needs;
 use tidegate_abi::decision::Outcome;
 
-use super::parts::{CALLER, of_caller};
+use super::parts::{CALLER, request_of_caller};
 use super::{NOW, pages_of, ruled_by};
 use crate::board::{FlowLimit, FlowRule, OriginTest, Record, RuleKind, Subject};
 use crate::gate::{Gate, Step, Verdict};
@@ -28,7 +28,7 @@ fn loom_what_rested_after_it_was_taken_back_begins_with_nothing() {
         };
         let part = pages.writers.rules.add("p", &counted, &[]).unwrap();
         let gate = pages.gate(1);
-        let request = of_caller(part);
+        let request = request_of_caller(part);
         let enter = move |gate: &Gate| gate.enter(&NOW, Lane::SHARED, own, request);
         let caller = thread::spawn(move || {
             let Step::Done(Verdict::Admitted(pass)) = enter(&gate) else {

@@ -20,7 +20,7 @@ fn flow(origin: OriginTest, limit: FlowLimit) -> RuleKind {
 }
 
 /// A request of the caller, whose node is known.
-pub(super) fn of_caller(part: Slot) -> Request<'static> {
+pub(super) fn request_of_caller(part: Slot) -> Request<'static> {
     Request {
         // Outbound: the scopes are not looked at, which saves their interleavings.
         direction: Direction::Out,
@@ -52,7 +52,7 @@ fn two_callers(of_all: FlowLimit, of_caller: FlowLimit) -> (usize, [(u32, u32); 
     };
     let part = pages.writers.rules.add("p", &counted, &[]).unwrap();
     let enter = move |gate: Gate| -> Option<Pass> {
-        match gate.enter(&NOW, Lane::SHARED, slot, of_caller(part)) {
+        match gate.enter(&NOW, Lane::SHARED, slot, request_of_caller(part)) {
             Step::Done(Verdict::Admitted(pass)) => Some(pass),
             Step::Done(Verdict::Refused(_) | Verdict::Stale) | Step::Wait(_) => None,
         }
