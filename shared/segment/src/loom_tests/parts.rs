@@ -34,12 +34,12 @@ pub(super) fn request_of_caller(part: Slot) -> Request<'static> {
 
 /// Two callers of one origin, each at one moment, and what is on the two nodes then: passes in their
 /// windows, and requests in flight.
-fn two_callers(of_all: FlowLimit, of_caller: FlowLimit) -> (usize, [(u32, u32); 2]) {
+fn two_callers(of_all: FlowLimit, of_one: FlowLimit) -> (usize, [(u32, u32); 2]) {
     let mut pages = pages_of(2, 3, 1);
     let (record, first) = ruled_by(flow(OriginTest::Any, of_all));
     let second = Rule {
         state: 1,
-        ..ruled_by(flow(OriginTest::Is(CALLER), of_caller)).1
+        ..ruled_by(flow(OriginTest::Is(CALLER), of_one)).1
     };
     let slot = pages
         .writers
