@@ -119,6 +119,7 @@ fn near_capacity(lab: &Lab, shape: &Shape, qps: f64, length: Duration) -> io::Re
     let stream = Stream {
         address: service.address,
         keep_alive: shape.keeps_alive(),
+        path: "/work",
         slow_share: 0.0,
         phases: vec![Phase { seconds, qps }],
         retry: None,

@@ -20,6 +20,7 @@ mod sets;
 mod watch;
 
 use std::error::Error;
+use std::fs;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -100,13 +101,19 @@ fn measured(options: &Measure) -> Result<(), Box<dyn Error>> {
     if let Some(file) = &options.svg {
         output::plot::draw(&report, file)?;
     }
+    let verdicts = promises::verdicts(&report);
+    if let Some(folder) = &options.into {
+        fs::create_dir_all(folder)?;
+        output::plot::draw(&report, &folder.join("goodput.svg"))?;
+        let page = output::markdown::page(&report, &verdicts);
+        fs::write(folder.join("figures.md"), page)?;
+    }
     if options.json {
         say(&format!("{}\n", serde_json::to_string(&report)?))?;
     } else {
         say(&output::table::table(&report))?;
     }
     if options.figures.is_some() {
-        let verdicts = promises::verdicts(&report);
         tell(&output::table::verdicts(&verdicts));
     }
     Ok(())

@@ -10,6 +10,10 @@ const TICK_MS: f64 = 100.0;
 const HEALTHY_MS: f64 = 10.0 * TICK_MS + 50.0;
 const FIRST_SHED_MS: f64 = 300.0;
 const SLOW_DOWNSTREAM_P99_MS: f64 = 800.0;
+/// What is admitted before the first tick knows of a short CPU is lost.
+const COLD_START_SHARE: f64 = 0.8;
+/// 99.4 % are answered.
+const CRITICAL_REFUSED: f64 = 0.006;
 
 /// A promise and how a row keeps it.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,15 +38,16 @@ fn of_row(row: &Row) -> Vec<Verdict> {
     match row.kind.scene {
         Name::Steady if heavy => overload(row),
         Name::Steady | Name::Async | Name::AcceptQueue if calm => vec![nobody_refused(row)],
-        Name::ColdStart | Name::Async | Name::AcceptQueue if heavy => vec![goodput(row, 0.95)],
+        Name::ColdStart => vec![goodput(row, COLD_START_SHARE)],
+        Name::Async | Name::AcceptQueue if heavy => vec![goodput(row, 0.95)],
         Name::Burst if row.offered <= 1.0 => vec![nobody_refused(row)],
         Name::Greedy => vec![goodput(row, 0.99)],
+        Name::Classes => vec![hardly_refused(row)],
         Name::SlowDownstream => {
             let most = SLOW_DOWNSTREAM_P99_MS;
             vec![at_most(row, "p99 of the others, ms", row.p99_ms, most)]
         }
         Name::Steady
-        | Name::ColdStart
         | Name::Burst
         | Name::Neighbour
         | Name::Quota
@@ -90,6 +95,19 @@ fn nobody_refused(row: &Row) -> Verdict {
         &format!(
             "refused {:.2} %, nobody is to be",
             row.refused_ratio * 100.0
+        ),
+    )
+}
+
+/// Of the critical callers.
+fn hardly_refused(row: &Row) -> Verdict {
+    verdict(
+        row,
+        row.refused_ratio <= CRITICAL_REFUSED,
+        &format!(
+            "critical: {:.2} % refused, at most {:.2}",
+            row.refused_ratio * 100.0,
+            CRITICAL_REFUSED * 100.0
         ),
     )
 }

@@ -19,9 +19,9 @@ pub(super) struct Texts {
 }
 
 impl Texts {
-    pub(super) fn new(keep_alive: bool) -> Self {
+    pub(super) fn new(path: &str, keep_alive: bool) -> Self {
         Self {
-            work: text("/work", keep_alive),
+            work: text(path, keep_alive),
             slow: text("/slow", keep_alive),
         }
     }

@@ -22,7 +22,9 @@ pub(crate) struct Stream {
     pub address: SocketAddr,
     /// Whether a connection serves more than one request.
     pub keep_alive: bool,
-    /// Share of the requests that ask for `/slow`; the others ask for `/work`.
+    /// What its requests ask for.
+    pub path: &'static str,
+    /// Share of the requests that ask for `/slow` instead.
     pub slow_share: f64,
     /// How many come when.
     pub phases: Vec<Phase>,

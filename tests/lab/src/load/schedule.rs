@@ -73,6 +73,7 @@ mod tests {
         Stream {
             address: "127.0.0.1:1".parse().unwrap(),
             keep_alive: true,
+            path: "/work",
             slow_share: 0.25,
             phases: phases.collect(),
             retry: None,

@@ -45,6 +45,8 @@ pub(crate) enum Name {
     RetryStorm,
     /// The judged service asks for 30 % beside one in the same group that is offered the load.
     Greedy,
+    /// The judged callers are critical and ask for 40 %; the load beside them, at the same service, is sheddable.
+    Classes,
     /// A tokio service that accepts everything at once.
     Async,
     /// A thread pool whose waiting connections are in the kernel's accept queue.
@@ -68,6 +70,7 @@ impl Name {
             Self::SlowDownstream | Self::SlowDownstreamNoRule | Self::GcStorm => &[0.5],
             Self::RetryStorm => &[1.5, 3.0],
             Self::Greedy => &[10.0],
+            Self::Classes => &[5.0],
             Self::Async | Self::AcceptQueue => &[0.5, 2.0, 5.0],
         }
     }
@@ -101,7 +104,8 @@ impl Name {
             | Self::Neighbour
             | Self::GcStorm
             | Self::RetryStorm
-            | Self::Greedy => Shape::of(Kind::Pool),
+            | Self::Greedy
+            | Self::Classes => Shape::of(Kind::Pool),
         }
     }
 
@@ -125,6 +129,7 @@ impl Name {
             },
             Self::RetryStorm => retry_storm(plain),
             Self::Greedy => greedy(plain),
+            Self::Classes => classes(plain),
         }
     }
 }
@@ -135,6 +140,8 @@ fn step(shape: Shape, terms: &Terms) -> Setup {
     let phases = [(BEFORE_S, CALM), (seconds, terms.offered), (AFTER_S, CALM)];
     Setup {
         callers: vec![Callers {
+            service: 0,
+            path: "/work",
             phases: phases.map(|(seconds, qps)| Phase { seconds, qps }).into(),
             slow_share: 0.0,
             retry: None,
@@ -214,6 +221,7 @@ fn greedy(mut setup: Setup) -> Setup {
     });
     let modest: Vec<Callers> = modest.collect();
     for callers in &mut setup.callers {
+        callers.service = 1;
         // Before and after, both together are at half load.
         for phase in &mut callers.phases {
             if phase.qps <= CALM {
@@ -222,6 +230,27 @@ fn greedy(mut setup: Setup) -> Setup {
         }
     }
     setup.callers.splice(0..0, modest);
+    setup
+}
+
+/// The judged callers are critical and ask for a steady 40 %; the load is sheddable.
+fn classes(mut setup: Setup) -> Setup {
+    let critical = setup.callers.iter().cloned().map(|mut callers| {
+        callers.phases.iter_mut().for_each(|phase| phase.qps = 0.4);
+        callers.path = "/critical";
+        callers
+    });
+    let critical: Vec<Callers> = critical.collect();
+    for callers in &mut setup.callers {
+        callers.path = "/sheddable";
+        // Before and after, both together are at half load.
+        for phase in &mut callers.phases {
+            if phase.qps <= CALM {
+                phase.qps = 0.1;
+            }
+        }
+    }
+    setup.callers.splice(0..0, critical);
     setup
 }
 

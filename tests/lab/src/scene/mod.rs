@@ -15,7 +15,7 @@ use crate::load::{Phase, Retry};
 /// A scene at one offered load, ready to be played.
 #[derive(Debug, Clone)]
 pub(crate) struct Setup {
-    /// The services, all in one group; the first is judged.
+    /// Who asks which service, all of them in one group; the first is judged.
     pub callers: Vec<Callers>,
     pub shape: Shape,
     /// The part of the load that is judged.
@@ -30,9 +30,13 @@ pub(crate) struct Setup {
     pub share: f64,
 }
 
-/// The callers of one service.
+/// Callers of one kind.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Callers {
+    /// Number of the service that they ask.
+    pub service: usize,
+    /// What they ask it for.
+    pub path: &'static str,
     /// What they ask for when, as times of the service's share of the capacity.
     pub phases: Vec<Phase>,
     /// Share of their requests that wait for something downstream.

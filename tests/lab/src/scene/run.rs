@@ -65,7 +65,8 @@ pub(crate) fn run(
         agent: agent.as_ref(),
     };
     let mut services = Vec::new();
-    for number in 0..setup.callers.len() {
+    let last = setup.callers.iter().map(|callers| callers.service).max();
+    for number in 0..=last.unwrap_or(0) {
         // Each service has its own resource; the first one's is in the rules of the scenes.
         let resource = if number == 0 {
             "lab".to_owned()
@@ -82,8 +83,10 @@ pub(crate) fn run(
     let streams: Vec<Stream> = setup
         .callers
         .iter()
-        .zip(&services)
-        .map(|(callers, service)| stream(callers, service, setup, capacity_qps))
+        .filter_map(|callers| {
+            let service = services.get(callers.service)?;
+            Some(stream(callers, service, setup, capacity_qps))
+        })
         .collect();
     let mut watch = None;
     let records = load::generate(&streams, terms.seed, &lab.interrupt, |began: Instant| {
@@ -129,6 +132,7 @@ fn stream(callers: &Callers, service: &Service, setup: &Setup, capacity_qps: f64
     Stream {
         address: service.address,
         keep_alive: setup.shape.keeps_alive(),
+        path: callers.path,
         slow_share: callers.slow_share,
         phases: callers.phases.iter().map(phase).collect(),
         retry: callers.retry,

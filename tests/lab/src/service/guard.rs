@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tidegate_client::{Client, OnMissingAgent, Permit, Refused, Resource};
+use tidegate_client::{Class, Client, OnMissingAgent, Permit, Refused, Resource};
 
 use super::Options;
 use super::counts::Counts;
@@ -120,13 +120,21 @@ impl Resources {
 
     fn enter(&self, wanted: Wanted) -> Result<Pass, Vec<u8>> {
         let resource = match wanted {
-            Wanted::Work | Wanted::Stats => &self.work,
+            Wanted::Work | Wanted::Critical | Wanted::Sheddable | Wanted::Stats => &self.work,
             Wanted::Slow => &self.slow,
             Wanted::Refuse => &self.refuse,
         };
         let refusal =
             |refused: Refused| http::refusal(refused.http_status(), refused.retry_after_s());
-        resource.enter().map(Pass::Tidegate).map_err(refusal)
+        let class = match wanted {
+            Wanted::Critical => Class::Critical,
+            Wanted::Sheddable => Class::Sheddable,
+            Wanted::Work | Wanted::Slow | Wanted::Refuse | Wanted::Stats => {
+                return resource.enter().map(Pass::Tidegate).map_err(refusal);
+            }
+        };
+        let asked = resource.ask().class(class).enter();
+        asked.map(Pass::Tidegate).map_err(refusal)
     }
 }
 

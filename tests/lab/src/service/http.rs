@@ -11,6 +11,10 @@ const HEAD_MAX: usize = 8192;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     Work,
+    /// The same work, for callers that are more important.
+    Critical,
+    /// For those that are less so.
+    Sheddable,
     Slow,
     Refuse,
     Stats,
@@ -44,6 +48,8 @@ pub(super) fn take(bytes: &mut Vec<u8>) -> io::Result<Option<Asked>> {
     };
     let wanted = match request.path {
         Some("/work") => Wanted::Work,
+        Some("/critical") => Wanted::Critical,
+        Some("/sheddable") => Wanted::Sheddable,
         Some("/slow") => Wanted::Slow,
         Some("/refuse") => Wanted::Refuse,
         Some("/stats") => Wanted::Stats,

@@ -3,6 +3,7 @@
 //! | path | does |
 //! |---|---|
 //! | `/work` | the CPU work |
+//! | `/critical`, `/sheddable` | the same, for callers of that class |
 //! | `/slow` | the same, after waiting for something downstream |
 //! | `/refuse` | refused by a rule: what a refusal costs |
 //! | `/stats` | what the service has done, as JSON; not guarded |
@@ -14,6 +15,7 @@ mod guard;
 mod http;
 mod pool;
 
+use std::fs;
 use std::io::{self, Write as _};
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -108,6 +110,8 @@ impl Service {
 /// It cannot listen, or there is no agent.
 #[expect(clippy::print_stdout, reason = "the lab reads the address")]
 pub(crate) fn run(options: &Options) -> io::Result<()> {
+    // Services of one group are told apart by the names of their processes.
+    fs::write("/proc/self/comm", &options.resource)?;
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let counts = Arc::new(Counts::default());
     let service = Arc::new(Service {
