@@ -69,9 +69,12 @@ pub struct Limits {
 
 /// Whether a request of this class is admitted where overload has just begun, and nothing is known of
 /// who wants what: the critical ones are, and those of a service that holds little of what piled up.
+///
+/// Little is a third of the limit: in the tenths of a second until a tick tells them apart, a modest service that
+/// waits behind a greedy one comes to hold a quarter.
 #[inline]
 pub const fn admits_at_entry(limits: Limits, class: Class, held: Held) -> bool {
-    let little = held.own < limits.entry / 4;
+    let little = held.own < limits.entry / 3;
     little || admits(limits, Share::ALL, level(class, 0), LEVELS, held)
 }
 

@@ -1,7 +1,9 @@
 //! Mean demand on the CPUs, as a share of the capacity.
 //!
 //! Shedding lowers the CPU, so CPU alone cannot tell when overload has ended: what was refused
-//! counts as demand too. `U · (1 + F/X)`, U read as 1 while tasks queue for a CPU.
+//! counts as demand too. `U · (1 + F/X)`, U read as 1 while tasks queue for a CPU. Where that can be told and they do
+//! not, U is the own share: work of others that fills a CPU, and leaves it when the scope needs it, is no
+//! demand on the scope.
 
 use super::number::{blend, real};
 use super::step::Step;
@@ -14,7 +16,11 @@ impl Demand {
     /// Takes a tick into account.
     pub(super) fn update(&mut self, tick: &Step<'_>) {
         let settings = &tick.settings.release;
-        let used = if tick.queueing() { 1.0 } else { tick.busy };
+        let used = match (tick.queueing(), tick.sample.waiters, tick.sample.own) {
+            (true, _, _) => 1.0,
+            (false, Some(_few), Some(own)) => own,
+            (false, _, _) => tick.busy,
+        };
         let refused = real(tick.sample.shed) / tick.sample.done().max(1.0);
         let demand = (used * (1.0 + refused)).min(settings.most);
         self.0 = blend(self.0, demand, settings.weight);
