@@ -87,10 +87,10 @@ fn every_script_is_named_once_in_the_table_above() {
     let mut named: Vec<_> = cells.filter(|cell| !cell.contains('/')).collect();
     named.sort_unstable();
     let scripts = scripts();
-    let names = scripts.iter().filter_map(|path| path.file_stem()?.to_str());
-    let mut names: Vec<_> = names.collect();
-    names.sort_unstable();
-    assert_eq!(named, names);
+    let stems = scripts.iter().filter_map(|path| path.file_stem()?.to_str());
+    let mut stems: Vec<_> = stems.collect();
+    stems.sort_unstable();
+    assert_eq!(named, stems);
 }
 
 #[test]
