@@ -19,7 +19,7 @@ pub struct Plain {
 pub(super) const ONE: u32 = 1;
 
 /// An admitted request that came the express way: a [`Pass`] that fits into registers. It is given back
-/// with [`Gate::give_back`].
+/// with [`Gate::give_back`](super::Gate::give_back).
 ///
 /// Whole words alone: what is written in small parts and read as one soon after makes a processor wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
