@@ -15,6 +15,13 @@ use crate::service::{Kind, Stats};
 /// Longest wait for an answer of an idle service.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
+/// Configuration without the mark on the load average. That is a mean over a minute, to which the lab's own
+/// threads add, so whether it stands over its mark says what ran a minute ago and nothing of a release.
+pub(crate) const NO_LOAD_MARK: &str = "
+[load]
+enabled = false
+";
+
 /// Configuration that leaves the host without limits, and the lab's groups with the default ones.
 pub(crate) const OWN_SCOPE: &str = "
 [load]

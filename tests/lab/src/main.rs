@@ -86,7 +86,7 @@ fn measured(options: &Measure) -> Result<(), Box<dyn Error>> {
         config: if options.own_scope {
             lab::OWN_SCOPE.to_owned()
         } else {
-            String::new()
+            lab::NO_LOAD_MARK.to_owned()
         },
         work: options.work(),
         deadline: Duration::from_millis(options.deadline_ms),
