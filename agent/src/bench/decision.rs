@@ -10,7 +10,7 @@ use tidegate_segment::gate::{Gate, Plain, Request, Step, Verdict};
 use tidegate_segment::lane;
 
 use super::pages::Pages;
-use super::timing::{Clocks, per_call_ns};
+use super::timing::{Clocks, Spread, per_call_ns};
 use super::{Allocations, Figure, NoFigure, cpus, rules};
 
 /// A limit that is in force and never reached: all rounds together admit less.
@@ -33,22 +33,24 @@ const COLD_LINES: usize = 4 * 100_000;
 /// Measures passes, refusals and cold passes.
 pub(super) fn figures(clocks: &Clocks, allocations: Allocations) -> Vec<Figure> {
     let _pinned = cpus::pin(0);
-    vec![
-        Figure {
-            name: "clock_read_ns",
-            how: "one reading of that clock; a pass reads it twice, a refusal once",
-            value: clock_read_ns(clocks.best),
-        },
-        Figure {
-            name: "shm_enter_exit_ns",
-            how: "enter and exit of one resource with one flow rule and one breaker, hot, one thread",
-            value: both_ns(clocks.best),
-        },
-        Figure {
-            name: "shm_enter_exit_monotonic_ns",
-            how: "the same, reading CLOCK_MONOTONIC",
-            value: both_ns(ClockSource::Monotonic),
-        },
+    let mut figures = vec![Figure {
+        name: "clock_read_ns",
+        how: "one reading of that clock; a pass reads it twice, a refusal once",
+        value: clock_read_ns(clocks.best),
+    }];
+    figures.extend(with_quiet(
+        "shm_enter_exit_ns",
+        "enter and exit of one resource with one flow rule and one breaker, hot, one thread",
+        "shm_enter_exit_quiet_ns",
+        both(clocks.best),
+    ));
+    figures.extend(with_quiet(
+        "shm_enter_exit_monotonic_ns",
+        "the same, reading CLOCK_MONOTONIC",
+        "shm_enter_exit_monotonic_quiet_ns",
+        both(ClockSource::Monotonic),
+    ));
+    figures.extend([
         Figure {
             name: "shm_flow_ns",
             how: "enter and exit of one resource with one flow rule, hot, one thread",
@@ -79,6 +81,32 @@ pub(super) fn figures(clocks: &Clocks, allocations: Allocations) -> Vec<Figure> 
             how: "allocations in 400,000 passes and as many refusals",
             value: count_allocations(clocks.best, allocations),
         },
+    ]);
+    figures
+}
+
+/// A figure, and what it is in the quickest tenth of its rounds.
+fn with_quiet(
+    name: &'static str,
+    how: &'static str,
+    quiet_name: &'static str,
+    spread: Result<Spread, NoFigure>,
+) -> [Figure; 2] {
+    let quiet = match &spread {
+        Ok(spread) => Ok(spread.quiet),
+        Err(why) => Err(NoFigure::Wrong(format!("{name}: {why}"))),
+    };
+    [
+        Figure {
+            name,
+            how,
+            value: spread.map(|spread| spread.median),
+        },
+        Figure {
+            name: quiet_name,
+            how: "the same in the quickest tenth of the rounds: the core to itself",
+            value: quiet,
+        },
     ]
 }
 
@@ -89,9 +117,9 @@ fn clock_read_ns(clock: ClockSource) -> Result<f64, NoFigure> {
     }))
 }
 
-fn both_ns(clock: ClockSource) -> Result<f64, NoFigure> {
+fn both(clock: ClockSource) -> Result<Spread, NoFigure> {
     let flow = rules::flow(FlowLimit::Qps(NEVER_REACHED));
-    rules::ruled_ns(clock, &[flow, rules::breaker()])
+    rules::ruled(clock, &[flow, rules::breaker()])
 }
 
 fn enter_exit_ns(clock: ClockSource) -> Result<f64, NoFigure> {

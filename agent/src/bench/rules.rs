@@ -13,7 +13,7 @@ use tidegate_segment::gate::{Arg, Request};
 
 use super::decision::{CALLS, NEVER_REACHED, ROUNDS, expect_none, pass, pass_with};
 use super::pages::Pages;
-use super::timing::{Clocks, per_call_ns};
+use super::timing::{Clocks, Spread, per_call_ns, spread_ns};
 use super::{Figure, NoFigure, cpus};
 
 const SECOND: NonZeroU64 = match NonZeroU64::new(1_000_000_000) {
@@ -101,14 +101,18 @@ pub(super) const fn breaker() -> RuleKind {
 }
 
 /// Enter and exit of one resource with these rules.
-pub(super) fn ruled_ns(clock: ClockSource, kinds: &[RuleKind]) -> Result<f64, NoFigure> {
+pub(super) fn ruled(clock: ClockSource, kinds: &[RuleKind]) -> Result<Spread, NoFigure> {
     let mut pages = Pages::new(RESOURCES, clock)?;
     let slot = pages.ruled("hot", kinds)?;
     let gate = pages.gate(1)?;
     let mut refused = 0;
-    let time_ns = per_call_ns(ROUNDS, CALLS, || refused += u64::from(!pass(&gate, slot)));
+    let spread = spread_ns(ROUNDS, CALLS, || refused += u64::from(!pass(&gate, slot)));
     expect_none(refused, "passes were refused")?;
-    Ok(time_ns)
+    Ok(spread)
+}
+
+fn ruled_ns(clock: ClockSource, kinds: &[RuleKind]) -> Result<f64, NoFigure> {
+    Ok(ruled(clock, kinds)?.median)
 }
 
 fn param_ns(clock: ClockSource) -> Result<f64, NoFigure> {

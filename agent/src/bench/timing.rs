@@ -47,7 +47,22 @@ impl Clocks {
 }
 
 /// Median time of a call over `rounds` rounds of `calls` calls each, or as many as there is time for, ns.
-pub(super) fn per_call_ns(rounds: u32, calls: u32, mut call: impl FnMut()) -> f64 {
+pub(super) fn per_call_ns(rounds: u32, calls: u32, call: impl FnMut()) -> f64 {
+    spread_ns(rounds, calls, call).median
+}
+
+/// How long a call took, ns.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Spread {
+    /// In half of the rounds at most.
+    pub(super) median: f64,
+    /// In a tenth of the rounds at most: what it takes while nothing else uses the core. Two virtual
+    /// processors may be one core, and what runs on the other then takes from this one.
+    pub(super) quiet: f64,
+}
+
+/// Time of a call over `rounds` rounds of `calls` calls each, or as many as there is time for.
+pub(super) fn spread_ns(rounds: u32, calls: u32, mut call: impl FnMut()) -> Spread {
     let mut times = Vec::new();
     let begun = Instant::now();
     for round in 0..rounds {
@@ -60,7 +75,10 @@ pub(super) fn per_call_ns(rounds: u32, calls: u32, mut call: impl FnMut()) -> f6
         }
         times.push(start.elapsed().as_secs_f64() * 1e9 / f64::from(calls));
     }
-    quantile(&mut times, 0.5)
+    Spread {
+        median: quantile(&mut times, 0.5),
+        quiet: quantile(&mut times, 0.1),
+    }
 }
 
 /// The value below which a share of the samples lies; NaN without samples.
