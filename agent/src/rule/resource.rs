@@ -47,7 +47,7 @@ impl Resource {
     pub fn text(&self) -> &str {
         match self {
             Self::Name(name) => name,
-            Self::Pattern(pattern) => &pattern.text,
+            Self::Pattern(pattern) => pattern.text(),
         }
     }
 }
@@ -77,6 +77,11 @@ impl Pattern {
                 regex,
             })
             .map_err(|error| last_line(&error))
+    }
+
+    /// The pattern as it is written.
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
     /// Whether it matches the whole name.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tidegate_limits::breaker::tally::Tally;
 use tidegate_limits::breaker::{Breaker, State};
-use tidegate_segment::board::{Rule as Line, RuleKind, Slot};
+use tidegate_segment::board::{Board, Rule as Line, RuleKind, Slot};
 use tidegate_segment::ledger::BreakerChanges;
 
 use super::Tenant;
@@ -118,15 +118,18 @@ impl Tenant {
 
     /// The rules of a resource in the table of the board.
     pub fn lines(&self, slot: Slot) -> Vec<Line> {
-        let view = self.board().view();
-        let record = view.record(slot.index);
-        let Some(record) = record.filter(|record| record.generation == slot.generation) else {
-            return Vec::new();
-        };
-        let places = 0..record.rules;
-        let lines = places.filter_map(|place| view.rule(record.rules_first.saturating_add(place)));
-        lines.collect()
+        lines(self.board(), slot).unwrap_or_default()
     }
+}
+
+/// The rules of a resource in the table of a board; `None` if the slot is another's or the set changes.
+pub fn lines(board: &Board, slot: Slot) -> Option<Vec<Line>> {
+    let view = board.view();
+    let record = view.record(slot.index);
+    let record = record.filter(|record| record.generation == slot.generation)?;
+    let places = 0..record.rules;
+    let lines = places.map(|place| view.rule(record.rules_first.saturating_add(place)));
+    lines.collect()
 }
 
 #[cfg(test)]

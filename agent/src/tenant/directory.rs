@@ -9,14 +9,13 @@ use tidegate_segment::ledger::Ledger;
 use tidegate_segment::sync::{Ordering, Word};
 
 mod idle;
+mod memory;
 
 use super::compile::room::Room;
 use super::compile::{Compiled, Compiler, Pool, part_record};
+pub use super::limit::overflow::NAME as OVERFLOW_NAME;
 use super::limit::{Limits, Part};
 use idle::Idle;
-
-/// Name of the resource that stands for all that got no slot of their own.
-pub const OVERFLOW_NAME: &str = "__other__";
 
 /// Name of the slot whose node counts all inbound requests together.
 pub const INBOUND_NAME: &str = "__inbound__";
@@ -43,7 +42,7 @@ const PARTS_SHARE: u32 = 2;
 pub struct Found {
     /// The slot.
     pub slot: Slot,
-    /// Whether the slot is the overflow resource, which the name shares with others.
+    /// Whether the slot is one that the name shares with others.
     pub overflow: bool,
 }
 
@@ -129,14 +128,24 @@ impl Directory {
 
     /// The slot of a name that passed the checks; a new name gets a slot, while there are any.
     pub fn resolve(&self, name: &str) -> Found {
-        if let Some(slot) = self.find(name) {
-            return found(slot);
-        }
-        if let Some(slot) = self.add_new(name, KEPT_SHARE) {
+        let own = self.find(name);
+        if let Some(slot) = own.or_else(|| self.add_new(name, KEPT_SHARE)) {
             return found(slot);
         }
         self.overflowed.count(1);
-        found(Slot::OVERFLOW)
+        self.shared(name)
+    }
+
+    /// The slot that a name without one shares with others.
+    fn shared(&self, name: &str) -> Found {
+        // Not while a set is published that has others.
+        let _writer = self.writer.lock();
+        let limits = self.limits();
+        let slot = self.find(limits.overflow(name));
+        Found {
+            slot: slot.unwrap_or(Slot::OVERFLOW),
+            overflow: true,
+        }
     }
 
     /// The slot of a resource's node for an origin or a context, where a rule wants one and there is
@@ -166,14 +175,18 @@ impl Directory {
             .ok()
     }
 
-    /// Where a name is counted, without giving it a slot: its own, or the overflow resource where it found
+    /// Where a name is counted, without giving it a slot: its own, or one that it shares where it found
     /// none; `None` while it may still get one.
     pub fn known(&self, name: &str) -> Option<Found> {
         if let Some(slot) = self.find(name) {
             return Some(found(slot));
         }
-        let full = !self.writer.lock().has_room(KEPT_SHARE);
-        full.then(|| found(Slot::OVERFLOW))
+        let full = !self.has_room(KEPT_SHARE);
+        full.then(|| self.shared(name))
+    }
+
+    fn has_room(&self, kept_share: u32) -> bool {
+        self.writer.lock().has_room(kept_share)
     }
 
     /// The slot of a name that has one.
@@ -191,17 +204,32 @@ impl Directory {
     pub fn publish(&self, limits: Limits, now_ns: u64) -> Result<Published, PublishFault> {
         let mut writer = self.writer.lock();
         writer.check_gap(now_ns)?;
+        let before = self.limits();
         let mut published = Published {
             not_in_force: limits.not_in_force().map(|rule| rule.id.clone()).collect(),
             unplaced: self.add_named(&mut writer, &limits),
         };
+        let unplaced = self.publish_compiled(&mut writer, &limits, now_ns)?;
+        published.unplaced.extend(unplaced);
+        let gone = before.overflows().filter(|name| !limits.names(name));
+        gone.for_each(|name| self.close_named(&mut writer, name, now_ns));
+        self.view.write().limits = Arc::new(limits);
+        Ok(published)
+    }
+
+    /// Compiles a set for the names that have slots and publishes it; the rules that found no room.
+    fn publish_compiled(
+        &self,
+        writer: &mut Writer,
+        limits: &Limits,
+        now_ns: u64,
+    ) -> Result<Vec<(String, RuleFault)>, PublishFault> {
         let mut room = writer.room.clone();
         let params = limits.params_on(writer.names.iter().map(|(name, _slot)| name));
         room.begin(self.limits().rules(), limits.rules(), params);
-        let mut set = self.compile(&writer.names, &limits, &mut room);
+        let mut set = self.compile(&writer.names, limits, &mut room);
         let system = limits.system().placed(&mut set.pool);
         room.end();
-        published.unplaced.extend(set.left_out);
         let records = |slot: Slot| {
             let index = usize::try_from(slot.index).ok();
             let record = index.and_then(|index| set.records.get(index));
@@ -215,8 +243,7 @@ impl Directory {
         writer.rules.publish(table, records)?;
         writer.room = room;
         writer.published_ns = Some(now_ns);
-        self.view.write().limits = Arc::new(limits);
-        Ok(published)
+        Ok(set.left_out)
     }
 
     /// Gives a slot to each resource that rules name. With an empty record: its rules come into force
@@ -277,19 +304,39 @@ impl Directory {
         names.into_iter().filter(is_resource).collect()
     }
 
-    /// Adds a name with the rules in force; the caller holds the writer.
+    /// Adds a name with the rules in force; the caller holds the writer. A name whose rules find no room gets no
+    /// slot: it shares one on which they are in force.
     fn add(&self, writer: &mut Writer, name: &str) -> Result<Slot, RuleFault> {
         let limits = self.limits();
+        let added = self.add_with(writer, name, &limits);
+        if added.is_err() {
+            // Nobody has heard of it, so nobody writes there.
+            let rules = limits.of_resource(name).into_iter();
+            let held = writer.room.leave(name, rules.map(|placed| placed.index));
+            writer.room.give_back(&held);
+        }
+        added
+    }
+
+    fn add_with(
+        &self,
+        writer: &mut Writer,
+        name: &str,
+        limits: &Limits,
+    ) -> Result<Slot, RuleFault> {
         let mut pool = Pool::behind(writer.rules.pool_used());
         let compiled = compile_name(
             &mut Compiler {
-                limits: &limits,
+                limits,
                 room: &mut writer.room,
                 pool: &mut pool,
                 slot_of: &|name| self.find(name).map(|slot| slot.index),
             },
             name,
         );
+        if let Some(fault) = compiled.left_out.first() {
+            return Err(*fault);
+        }
         writer.rules.add_to_pool(pool.words())?;
         self.give(writer, name, (&compiled.record, &compiled.rules))
     }
@@ -321,6 +368,17 @@ impl Directory {
         };
         self.view.write().slots.insert(text, slot);
         Ok(slot)
+    }
+
+    /// Takes back the slot of a name that rules gave one.
+    fn close_named(&self, writer: &mut Writer, name: &str, now_ns: u64) {
+        let place = writer
+            .names
+            .iter()
+            .position(|(named, _slot)| **named == *name);
+        if let Some(place) = place {
+            self.take_back(writer, place, now_ns);
+        }
     }
 }
 

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 pub use tidegate_abi::message::Part;
 
+pub mod overflow;
+
 use super::compile::is_in_force;
 use super::compile::system::Merged;
 use crate::rule::degrade::Guarded;
@@ -26,6 +28,8 @@ pub struct Limits {
     rules: Arc<RuleSet>,
     named: HashMap<String, Vec<usize>>,
     patterns: Vec<usize>,
+    /// What names without a slot share, by the patterns.
+    shared: Vec<overflow::Shared>,
     /// Breakers for resources that have none of their own.
     unguarded: Vec<usize>,
     /// Resources at which rules of others look.
@@ -49,6 +53,7 @@ impl Limits {
             }
         }
         limits.rules = rules;
+        limits.share();
         limits
     }
 
@@ -96,15 +101,18 @@ impl Limits {
         places.filter_map(|index| self.rules.rules().get(*index))
     }
 
-    /// Names of the resources that rules name, those they look at among them.
+    /// Names of the resources that rules name, those they look at among them, and of those that names without
+    /// a slot share.
     pub fn named(&self) -> impl Iterator<Item = &str> {
         let named = self.named.keys().chain(&self.related);
-        named.map(String::as_str)
+        named.map(String::as_str).chain(self.overflows())
     }
 
-    /// Whether rules name a resource, or look at it.
+    /// Whether rules name a resource, or look at it, or names without a slot share it.
     pub fn names(&self, resource: &str) -> bool {
-        self.named.contains_key(resource) || self.related.contains(resource)
+        self.named.contains_key(resource)
+            || self.related.contains(resource)
+            || self.is_overflow(resource)
     }
 
     /// Whether rules of other resources look at this one.
@@ -117,14 +125,9 @@ impl Limits {
     /// for this host alone before shared ones, and those for an origin before those for all.
     pub fn of_resource(&self, resource: &str) -> Vec<Placed<'_>> {
         let named = self.named.get(resource).into_iter().flatten();
-        let patterns = self.patterns.iter();
-        let matching = patterns.filter(|index| {
-            let rule = self.rules.rules().get(**index);
-            rule.and_then(pattern)
-                .is_some_and(|pattern| pattern.matches(resource))
-        });
+        let matching = self.matching(resource);
         let mut placed: Vec<_> = named
-            .chain(matching)
+            .chain(&matching)
             .filter_map(|index| self.at(*index))
             .collect();
         if !placed
@@ -150,29 +153,17 @@ impl Limits {
     /// How often a hot-parameter rule stands on a resource: once for each that is named, and for each of these
     /// resources that the pattern of one matches.
     pub fn params_on(&self, resources: impl Iterator<Item: AsRef<str>>) -> usize {
-        let of = |index: &usize| {
-            let rule = self.rules.rules().get(*index)?;
-            matches!(rule.body, Body::Param(_)).then_some(rule)
+        let is_param = |index: &usize| {
+            let rule = self.rules.rules().get(*index);
+            rule.is_some_and(|rule| matches!(rule.body, Body::Param(_)))
         };
-        let named = self.named.values().flatten().filter_map(of).count();
-        let patterns: Vec<_> = self
-            .patterns
-            .iter()
-            .filter_map(of)
-            .filter_map(pattern)
-            .collect();
-        let matches = |name: &dyn AsRef<str>| {
-            let name = name.as_ref();
-            patterns.iter().filter(|one| one.matches(name)).count()
-        };
-        let by_pattern = if patterns.is_empty() {
-            0
-        } else {
-            resources
-                .map(|name| matches(&name))
-                .fold(0, usize::saturating_add)
-        };
-        named.saturating_add(by_pattern)
+        let count = |indexes: &[usize]| indexes.iter().filter(|index| is_param(index)).count();
+        let named = self.named.values().map(|indexes| count(indexes)).sum();
+        if !self.patterns.iter().any(is_param) {
+            return named;
+        }
+        let by_pattern = resources.map(|name| count(&self.matching(name.as_ref())));
+        by_pattern.fold(named, usize::saturating_add)
     }
 
     fn at(&self, index: usize) -> Option<Placed<'_>> {

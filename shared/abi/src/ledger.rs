@@ -104,6 +104,10 @@ pub mod node {
         QPS_LAST = 12;
         /// When that was, monotonic ns; 0 = never.
         QPS_LAST_NS = 13;
+        /// The last of what `OBSERVED` counts: the value measured low half, the limit high half.
+        OBSERVED_LAST = 14;
+        /// When that was, monotonic ns; 0 = never.
+        OBSERVED_LAST_NS = 15;
     }
 }
 

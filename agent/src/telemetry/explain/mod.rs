@@ -51,7 +51,7 @@ struct RuleNow {
     refused_total: u64,
     /// Requests that it would have refused if it did not only observe.
     observed_total: u64,
-    /// The last of them; null before the first, and for a plain QPS limit that only observes.
+    /// The last of them; null before the first.
     last: Option<Last>,
     /// How it is now.
     now: Value,
@@ -84,10 +84,11 @@ impl Explained {
     pub fn of(context: &Context, named: &Named, resource: &str) -> Option<Self> {
         let tenant = &*named.tenant;
         let found = tenant.directory().known(resource);
+        let limits = tenant.directory().limits();
         let (counted_as, place) = match found {
             Some(Found { slot, overflow }) => {
                 let name = if overflow {
-                    crate::tenant::directory::OVERFLOW_NAME
+                    limits.overflow(resource)
                 } else {
                     resource
                 };
@@ -95,7 +96,6 @@ impl Explained {
             }
             None => (None, None),
         };
-        let limits = tenant.directory().limits();
         let acting = place.as_ref().map_or(resource, |place| place.resource);
         let placed = limits.of_resource(acting);
         if found.is_none() && placed.is_empty() {
@@ -201,7 +201,7 @@ impl<'c> Place<'c> {
                 (places_refused, last)
             }
             Some(Quantity::Qps) if holds(Needs::OBSERVED_QPS, record.observed_qps_rule) => {
-                (observed_qps.into(), None)
+                (observed_qps.into(), node.last_observed())
             }
             Some(Quantity::Concurrency)
                 if holds(
@@ -209,7 +209,7 @@ impl<'c> Place<'c> {
                     record.observed_concurrency_rule,
                 ) =>
             {
-                (observed_places.into(), None)
+                (observed_places.into(), node.last_observed())
             }
             Some(_) | None => (0, None),
         }
@@ -224,7 +224,7 @@ impl<'c> Place<'c> {
             if system.enforced.map(|rules| rules.rule) == number {
                 node.refused()
             } else if system.observed.map(|rules| rules.rule) == number {
-                (node.observed().0.into(), None)
+                (node.observed().0.into(), node.last_observed())
             } else {
                 (0, None)
             }

@@ -67,6 +67,19 @@ async fn ask(context: &Context, resource: &str) -> bool {
     }
 }
 
+/// Asks, and stays in flight.
+async fn stay(context: &Context, resource: &str) {
+    let question = Question {
+        resource,
+        origin: "",
+        context: "",
+        request: Request::default(),
+    };
+    let tenant = &own(context).tenant;
+    let verdict = tenant.decide(HOST, &question, Waits::HELD).await;
+    assert!(matches!(verdict, Verdict::Admitted(_)), "{verdict:?}");
+}
+
 /// The rules of a resource by their ids.
 fn rules(context: &Context, resource: &str) -> serde_json::Map<String, Value> {
     let explained = Explained::of(context, own(context), resource).unwrap();
@@ -128,17 +141,69 @@ async fn plain_rules_are_told_apart_by_what_they_count() {
     assert_eq!(of_c["at once"]["last"]["limit"], 0);
 }
 
+/// A rule of a resource that lets everything pass, and the last figures of what it would have refused.
+fn observed(context: &Context, resource: &str, id: &str) -> [u64; 3] {
+    let rule = &rules(context, resource)[id];
+    assert_eq!(rule["refused_total"], 0, "{rule}");
+    let figures = ["/observed_total", "/last/value", "/last/limit"];
+    figures.map(|figure| {
+        let told = rule.pointer(figure).and_then(Value::as_u64);
+        told.unwrap_or_else(|| panic!("{figure} of {rule}"))
+    })
+}
+
+#[tokio::test]
+async fn rules_that_observe_tell_the_last_request_that_they_would_have_refused() {
+    let context = context();
+    let directory = own(&context).tenant.directory();
+    let flow = |id: &str, resource: &str, more: &str| {
+        format!("[[flow]]\nid = \"{id}\"\nresource = \"{resource}\"\nmode = \"observe\"\n{more}\n")
+    };
+    // The time that the calls take must not show, so no second has room for any.
+    let (a_second, at_once) = ("count = 0", "grade = \"concurrency\"\ncount = 2");
+    let rules = [
+        flow("a second", "a", a_second),
+        flow("at once", "b", at_once),
+        flow("of two, a second", "c", a_second),
+        flow("of two, at once", "c", at_once),
+        "[[flow]]\nresource = \"d\"\ncount = 100\n".to_owned(),
+        flow("beside it", "d", a_second),
+    ];
+    directory.publish(limits(&rules.concat()), 0).unwrap();
+    for resource in ["a", "b", "c", "d"] {
+        for _call in 0..5 {
+            stay(&context, resource).await;
+        }
+    }
+    for (resource, id) in [
+        ("a", "a second"),
+        ("c", "of two, a second"),
+        ("d", "beside it"),
+    ] {
+        let [total, value, limit] = observed(&context, resource, id);
+        assert_eq!((total, limit), (5, 0), "{id}");
+        assert!(value < 5, "{id}: {value}");
+    }
+    for (resource, id) in [("b", "at once"), ("c", "of two, at once")] {
+        assert_eq!(observed(&context, resource, id), [3, 4, 2], "{id}");
+    }
+    let host = "[[system]]\nid = \"host\"\nconcurrency = 15\nmode = \"observe\"";
+    directory.publish(limits(host), 10_000_000).unwrap();
+    stay(&context, "a").await;
+    assert_eq!(observed(&context, "a", "host"), [1, 20, 15]);
+}
+
 #[tokio::test]
 async fn a_resource_that_nobody_asked_for_has_its_rules_and_is_not_made() {
     let context = context();
     let directory = own(&context).tenant.directory();
-    let before = directory.list().len();
     directory
         .publish(
             limits("[[flow]]\nid = \"all\"\nresource = \"x.*\"\nregex = true\ncount = 1"),
             0,
         )
         .unwrap();
+    let before = directory.list().len();
     let explained = Explained::of(&context, own(&context), "xyz").unwrap();
     let explained = serde_json::to_value(explained).unwrap();
     assert_eq!(explained["counted_as"], Value::Null);

@@ -68,7 +68,10 @@ impl Compiler<'_> {
         {
             let record = record_of(limits);
             let watched = self.limits.is_related(name) && !record.needs.any(Needs::QPS);
-            if !watched {
+            // A node keeps the last figures of one rule that observes; of two each has its own in the table.
+            let observed = Needs::OBSERVED_QPS | Needs::OBSERVED_CONCURRENCY;
+            let observed_twice = record.needs.0 & observed == observed;
+            if !watched && !observed_twice {
                 return Compiled {
                     record,
                     ..Compiled::default()

@@ -17,8 +17,10 @@ use crate::rule::{Body, Fate, Quirks, RuleSet};
 const SETS: u32 = 512;
 /// Where there is no more room, a rule takes fewer sets, but not fewer than this.
 const SETS_MIN: u32 = 8;
+/// Room is short when less than one part in this many is left.
+const SHORT_SHARE: usize = 4;
 /// Items whose words fit into a line.
-const ITEMS_OF_LINE: usize = 8;
+pub const ITEMS_OF_LINE: usize = 8;
 
 /// What a rule needs.
 #[derive(Debug, Clone, Copy)]
@@ -96,10 +98,8 @@ impl Room {
         let share = sets.checked_div(params.saturating_add(1)).unwrap_or(sets);
         let share = u32::try_from(share).unwrap_or(SETS);
         self.share = share.clamp(SETS_MIN, SETS);
-        for rested in std::mem::take(&mut self.resting) {
-            self.lines.give_back(rested.lines);
-            self.sets.give_back(rested.sets);
-        }
+        let rested = std::mem::take(&mut self.resting);
+        self.give_back(&rested);
         self.before = std::mem::take(&mut self.held);
         let rebuilt = rebuilds(old, new);
         let fates = new.diff(old).fates;
@@ -136,6 +136,33 @@ impl Room {
         };
         self.held.insert((index, name), held);
         Ok(held)
+    }
+
+    /// Takes the room of a resource out of the account, for these rules; whoever takes it gives it back with
+    /// [`Room::give_back`] when nobody can be writing there any more.
+    pub fn leave(&mut self, name: &str, rules: impl Iterator<Item = usize>) -> Vec<Held> {
+        let name: Arc<str> = Arc::from(name);
+        let owners = rules.map(|index| (index, Arc::clone(&name)));
+        owners
+            .filter_map(|owner| self.held.remove(&owner))
+            .collect()
+    }
+
+    /// Room that rested long enough.
+    pub fn give_back(&mut self, rested: &[Held]) {
+        for held in rested {
+            self.lines.give_back(held.lines);
+            self.sets.give_back(held.sets);
+        }
+    }
+
+    /// Whether less than a quarter of the lines or of the sets is left.
+    pub fn is_short(&self) -> bool {
+        let geometry = self.ledger.geometry();
+        let short = |runs: &Runs, all: usize| {
+            usize::try_from(runs.left()).is_ok_and(|left| left < all / SHORT_SHARE)
+        };
+        short(&self.lines, geometry.rules()) || short(&self.sets, geometry.value_sets())
     }
 
     fn allot(&mut self, wanted: Wanted) -> Result<Held, RuleFault> {

@@ -2,19 +2,22 @@
 //! for ever.
 //!
 //! Nodes for origins and contexts go after the idle time, always: they are made again in no time. A resource that
-//! rules do not name goes when slots become short, unless rules of the table are in force on it, whose state
-//! it would lose. A slot that is taken back rests, as a seat does, and is then given to another name.
+//! rules do not name goes when slots or room for rules become short. What the rules of the table remember of it
+//! (patterns', breakers for all) must be over: nothing has changed there for as long as any of them remembers, and
+//! every breaker is closed. A slot that is taken back rests, as a seat does, and is then given to another name,
+//! and the room of its rules with it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_abi::board::Needs;
-use tidegate_segment::board::Slot;
+use tidegate_segment::board::{Rule, Slot};
 use tidegate_segment::ledger::NodeCounts;
 
+use super::super::breakers::lines;
+use super::super::compile::room::Held;
 use super::super::seats::Seats;
-use super::{Directory, SEPARATORS, Writer};
+use super::{Directory, SEPARATORS, Writer, memory};
 
 /// How long a slot rests: a thread that was held up inside a decision must have gone on and found it taken back.
 const REST_NS: u64 = 10_000_000_000;
@@ -24,6 +27,8 @@ const SHORT_SHARE: u32 = 4;
 
 /// Most slots that are looked at in one round.
 const LOOKS: usize = 16_384;
+/// Words of a line of the memory.
+const LINE: usize = 8;
 /// The look at a resource goes through the rows of all seats; that at a node for a part reads one line.
 const RESOURCE_COSTS: usize = 128;
 
@@ -34,10 +39,21 @@ pub(super) struct Idle {
     seen: Vec<Seen>,
     /// Where the next round goes on.
     next: usize,
-    /// Slots that were taken back, the oldest first, and when.
-    resting: VecDeque<(Slot, u64)>,
+    /// Slots that were taken back, the oldest first.
+    resting: VecDeque<Resting>,
     /// Slots that may be given.
     free: Vec<Slot>,
+    /// Whether the rule table has places of resources that went.
+    gaps: bool,
+}
+
+/// A slot that was taken back.
+#[derive(Debug)]
+struct Resting {
+    slot: Slot,
+    /// Where its rules kept their state.
+    held: Vec<Held>,
+    since_ns: u64,
 }
 
 /// What was seen on a slot, and since when it has been like that; 0 = not looked at.
@@ -102,78 +118,151 @@ impl Directory {
             let Some((name, slot)) = writer.names.get(place).cloned() else {
                 break;
             };
-            let is_part = name.contains(SEPARATORS);
-            let may_go = is_part || (short && self.may_go(&writer, &name, slot));
-            if !may_go {
+            let Some(candidate) = self.candidate(&writer, &name, slot, short) else {
                 writer.idle.forget(place);
                 continue;
-            }
-            left = left.saturating_sub(if is_part { 1 } else { RESOURCE_COSTS });
+            };
+            left = left.saturating_sub(candidate.costs());
             if left == 0 {
                 break;
             }
-            let mark = mark(&writer, seats, is_part, slot);
-            if writer.idle.is_idle(place, mark, now_ns, idle_ns)
+            let mark = candidate.mark(&writer, seats);
+            if writer
+                .idle
+                .is_idle(place, mark, now_ns, idle_ns.max(candidate.remembered_ns()))
                 && seats.node_counts(slot).inflight == 0
+                && candidate.is_calm(&writer, now_ns)
             {
-                self.take_back(&mut writer, place, (&name, slot), now_ns);
+                self.take_back(&mut writer, place, now_ns);
             }
         }
+        self.close_gaps(&mut writer, now_ns);
     }
 
-    /// Whether a resource may go: no rule names it, and none of the table is in force on it.
-    fn may_go(&self, writer: &Writer, name: &str, slot: Slot) -> bool {
+    /// A slot that may go, if it is idle; `None` for one that stays in any case.
+    fn candidate(&self, writer: &Writer, name: &str, slot: Slot, short: bool) -> Option<Candidate> {
+        if name.contains(SEPARATORS) {
+            return Some(Candidate { slot, rules: None });
+        }
         let is_ours = [Slot::OVERFLOW, Slot::INBOUND].contains(&slot);
-        let record = writer.board().record(slot.index);
-        let has_state = record.is_none_or(|record| record.needs.any(Needs::RULES | Needs::SHORT));
-        !is_ours && !name.is_empty() && !has_state && !self.limits().names(name)
+        if is_ours || name.is_empty() || self.limits().names(name) {
+            return None;
+        }
+        let rules = lines(&writer.board(), slot)?;
+        let has_room = !rules.is_empty() && (writer.room.is_short() || writer.rules.is_short());
+        (short || has_room).then_some(Candidate {
+            slot,
+            rules: Some(rules),
+        })
     }
 
-    fn take_back(
-        &self,
-        writer: &mut Writer,
-        place: usize,
-        (name, slot): (&Arc<str>, Slot),
-        now_ns: u64,
-    ) {
+    /// Takes the slot of a name back.
+    pub(super) fn take_back(&self, writer: &mut Writer, place: usize, now_ns: u64) {
+        let Some((name, slot)) = writer.names.get(place).cloned() else {
+            return;
+        };
+        let rules = lines(&writer.board(), slot).unwrap_or_default();
         // Nobody finds it any more; then nobody counts on it any more.
-        self.view.write().slots.remove(name);
+        self.view.write().slots.remove(&name);
         let closed = writer.rules.close(slot);
         if let Some(named) = writer.names.get_mut(place) {
             *named = (Arc::from(""), closed);
         }
+        let numbers = rules
+            .iter()
+            .filter_map(|rule| usize::try_from(rule.number).ok());
+        let held = writer.room.leave(&name, numbers);
+        writer.idle.gaps |= !held.is_empty();
         writer.idle.forget(place);
-        writer.idle.resting.push_back((closed, now_ns));
+        writer.idle.resting.push_back(Resting {
+            slot: closed,
+            held,
+            since_ns: now_ns,
+        });
     }
-}
 
-impl Writer {
-    /// Slots that have rested may be given, clean.
-    fn end_rests(&mut self, seats: &Seats, now_ns: u64) {
-        let over = |since_ns: u64| now_ns.saturating_sub(since_ns) >= REST_NS;
-        while let Some((slot, _since)) = self
-            .idle
-            .resting
-            .pop_front_if(|(_slot, since_ns)| over(*since_ns))
-        {
-            seats.clear_node(slot);
-            self.idle.free.push(slot);
+    /// Publishes the rules once more where their table is nearly full and has places of resources that went.
+    fn close_gaps(&self, writer: &mut Writer, now_ns: u64) {
+        if !writer.idle.gaps || !writer.rules.is_short() || writer.check_gap(now_ns).is_err() {
+            return;
+        }
+        match self.publish_compiled(writer, &self.limits(), now_ns) {
+            Ok(_told_before) => writer.idle.gaps = false,
+            Err(fault) => tracing::debug!(%fault, "the rule table stays as it is"),
         }
     }
 }
 
-/// What changes on a slot with every request that is admitted there, and on a resource's with every refused one.
-fn mark(writer: &Writer, seats: &Seats, is_part: bool, slot: Slot) -> [u64; 3] {
-    if is_part {
-        let node = writer.ledger.node(slot.index);
-        return node.map_or([0; 3], |node| node.pass_words());
-    }
-    let NodeCounts {
-        passed, refused, ..
-    } = seats.node_counts(slot);
-    let refused = refused.into_iter().fold(0, u64::wrapping_add);
-    [passed, refused, 0]
+/// A slot that goes if it is idle.
+struct Candidate {
+    slot: Slot,
+    /// The rules of a resource; a node for a part of one has none.
+    rules: Option<Vec<Rule>>,
 }
+
+impl Candidate {
+    fn rules(&self) -> &[Rule] {
+        self.rules.as_deref().unwrap_or(&[])
+    }
+
+    /// What the look at it costs, in looks at a line.
+    fn costs(&self) -> usize {
+        let sizes = self.rules().iter().map(memory::size);
+        let words = sizes.fold(0, usize::saturating_add);
+        match self.rules {
+            Some(_) => RESOURCE_COSTS.saturating_add(words / LINE),
+            None => 1,
+        }
+    }
+
+    /// What changes with every request there: on a node for a part with each that is admitted.
+    fn mark(&self, writer: &Writer, seats: &Seats) -> [u64; 3] {
+        if self.rules.is_none() {
+            let node = writer.ledger.node(self.slot.index);
+            return node.map_or([0; 3], |node| node.pass_words());
+        }
+        let NodeCounts {
+            passed,
+            success,
+            error,
+            refused,
+            ..
+        } = seats.node_counts(self.slot);
+        let ended = memory::mixed(success, error);
+        let rules = self.rules().iter();
+        let remembered = rules.map(|rule| memory::digest(rule, &writer.ledger));
+        [
+            passed,
+            refused.into_iter().fold(ended, memory::mixed),
+            remembered.fold(0, memory::mixed),
+        ]
+    }
+
+    fn remembered_ns(&self) -> u64 {
+        let each = self.rules().iter().map(memory::remembered_ns);
+        each.max().unwrap_or(0)
+    }
+
+    fn is_calm(&self, writer: &Writer, now_ns: u64) -> bool {
+        let mut rules = self.rules().iter();
+        rules.all(|rule| memory::is_calm(rule, &writer.ledger, now_ns))
+    }
+}
+
+impl Writer {
+    /// Slots that have rested may be given, clean, and the room of their rules with them.
+    fn end_rests(&mut self, seats: &Seats, now_ns: u64) {
+        let over = |resting: &mut Resting| now_ns.saturating_sub(resting.since_ns) >= REST_NS;
+        while let Some(rested) = self.idle.resting.pop_front_if(over) {
+            seats.clear_node(rested.slot);
+            self.room.give_back(&rested.held);
+            self.idle.free.push(rested.slot);
+        }
+    }
+}
+
+#[cfg(test)]
+mod rule_tests;
 
 #[cfg(test)]
 mod tests {
@@ -187,8 +276,8 @@ mod tests {
     use crate::tenant::tests::tenant;
     use crate::tenant::{HOST, Tenant, decide::Waits, question::Question};
 
-    const SECOND: u64 = 1_000_000_000;
-    const IDLE: Duration = Duration::from_mins(1);
+    pub(super) const SECOND: u64 = 1_000_000_000;
+    pub(super) const IDLE: Duration = Duration::from_mins(1);
 
     /// Sixteen slots; each origin of `order` has a limit of its own.
     fn host() -> Tenant {

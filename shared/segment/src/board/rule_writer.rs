@@ -79,6 +79,17 @@ impl RuleWriter {
         self.board
     }
 
+    /// Whether less than a quarter of the table or of the pool is left. Names that come take from both, and only
+    /// a publish gives back what names took that went.
+    pub fn is_short(&self) -> bool {
+        let (_records, table, pool) = self.board.copy(0);
+        let short = |used: [usize; 2], all: usize| {
+            let used = used.into_iter().max().unwrap_or(0);
+            all.saturating_sub(used) < all / 4
+        };
+        short(self.rules_used, table.len()) || short(self.pool_used, pool.len())
+    }
+
     /// Where the next words of [`Self::add_to_pool`] will be.
     pub fn pool_used(&self) -> u32 {
         let used = self.pool_used.into_iter().max().unwrap_or(0);

@@ -34,6 +34,12 @@ impl Runs {
         Some(taken)
     }
 
+    /// How many places are free.
+    pub fn left(&self) -> u32 {
+        let runs = self.free.iter().map(|run| run.length);
+        runs.fold(0, u32::saturating_add)
+    }
+
     /// Gives a run back, joined with its neighbours.
     pub fn give_back(&mut self, run: Span) {
         if run.length == 0 {

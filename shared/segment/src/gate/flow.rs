@@ -98,19 +98,19 @@ impl Gate {
         if record.needs.any(Needs::OBSERVED_CONCURRENCY) {
             let inflight = self.ledger.node_inflight(&self.board, ask.slot);
             let before = inflight.saturating_sub(u32::from(place == Place::Taken));
-            if before.saturating_add(count) > record.observed_concurrency_limit {
-                node.count_observed(true);
+            let limit = record.observed_concurrency_limit;
+            if before.saturating_add(count) > limit {
+                node.count_observed(true, (before, limit), ask.now_ns);
             }
         }
         if record.needs.any(Needs::OBSERVED_QPS) {
             // A rule in force has counted the pass already.
             let counted = record.needs.any(Needs::QPS);
             let asked = if counted { 0 } else { count };
-            if !node
-                .peek(ask.now_ns, asked, record.observed_qps_limit)
-                .admitted()
-            {
-                node.count_observed(false);
+            let limit = record.observed_qps_limit;
+            if let Admission::Full { passed, .. } = node.peek(ask.now_ns, asked, limit) {
+                let before = passed.saturating_sub(count.saturating_sub(asked));
+                node.count_observed(false, (before, limit), ask.now_ns);
             }
             if !counted {
                 let _always: Admission = node.admit(ask.clock, ask.now_ns, count, u32::MAX);

@@ -27,9 +27,10 @@ impl Gate {
         let measured = self.measure(&system, node, ask.now_ns);
         let count = ask.request.count;
         if let Some(observed) = view.observed_system(&system)
-            && observed.marks.refuses(&measured, count).is_some()
+            && let Some(mark) = observed.marks.refuses(&measured, count)
         {
-            node.count_observed(false);
+            let refusal = refusal(&observed, mark, &measured);
+            node.count_observed(false, (refusal.value, refusal.limit), ask.now_ns);
         }
         match system.marks.refuses(&measured, count) {
             None => Ok(()),

@@ -432,3 +432,7 @@ impl Asked<'_> {
         matches!(self.rule.mode, Mode::Observe)
     }
 }
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod two_sets_tests;

@@ -304,10 +304,21 @@ impl Node {
         (count, last)
     }
 
-    /// Counts what a plain rule in observe mode would have refused.
-    pub fn count_observed(&self, concurrency: bool) {
+    /// Counts what a plain rule in observe mode would have refused, or on the inbound node a system rule,
+    /// and keeps the value measured and the limit.
+    pub fn count_observed(&self, concurrency: bool, (value, limit): (u32, u32), now_ns: u64) {
         let one = if concurrency { 1 << 32 } else { 1 };
         self.line[field::OBSERVED].count(one);
+        // Relaxed: figures for people, each whole by itself.
+        self.line[field::OBSERVED_LAST]
+            .store(crate::board::halves(value, limit), Ordering::Relaxed);
+        self.line[field::OBSERVED_LAST_NS].store(now_ns, Ordering::Relaxed);
+    }
+
+    /// The last of what [`Node::count_observed`] has counted.
+    pub fn last_observed(&self) -> Option<LastRefused> {
+        let last = &self.line[field::OBSERVED_LAST];
+        LastRefused::of(last, &self.line[field::OBSERVED_LAST_NS])
     }
 
     /// What plain QPS and concurrency rules in observe mode would have refused, free-running.

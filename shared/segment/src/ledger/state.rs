@@ -121,12 +121,22 @@ impl Ledger {
 impl Ledger {
     /// Zeroes sets of values for a rule that is new there.
     pub fn clear_sets(&self, sets: Span) {
-        let start = usize::try_from(sets.start).unwrap_or(usize::MAX);
-        let length = usize::try_from(sets.length).unwrap_or(0);
-        let run = self.values.iter().skip(start).take(length);
-        run.flatten()
+        self.places_of(sets)
             .filter(|word| word.load(Ordering::Relaxed) != 0)
             .for_each(|word| word.store(0, Ordering::Relaxed));
+    }
+
+    /// The words of sets of values.
+    pub fn words_of(&self, sets: Span) -> impl Iterator<Item = u64> {
+        // Relaxed: to see whether they change.
+        self.places_of(sets)
+            .map(|word| word.load(Ordering::Relaxed))
+    }
+
+    fn places_of(&self, sets: Span) -> impl Iterator<Item = &'static Word> {
+        let start = usize::try_from(sets.start).unwrap_or(usize::MAX);
+        let length = usize::try_from(sets.length).unwrap_or(0);
+        self.values.iter().skip(start).take(length).flatten()
     }
 }
 
@@ -141,6 +151,14 @@ impl State {
     #[inline]
     pub const fn second(&self) -> &'static Word {
         &self.line[field::SECOND]
+    }
+
+    /// All words of the line.
+    pub fn words(&self) -> [u64; field::WORDS] {
+        // Relaxed: to see whether they change.
+        self.line
+            .each_ref()
+            .map(|word| word.load(Ordering::Relaxed))
     }
 
     /// A word of the line; items of a hot-parameter rule have one each.

@@ -1,0 +1,95 @@
+//! Resources that rules reach by a pattern or `*` come and go, and none is ever unprotected.
+
+#![cfg(test)]
+
+use std::time::Duration;
+
+use serde_json::json;
+use tidegate_abi::decision::RefusalKind;
+use tidegate_client::{Client, Door};
+use tidegate_tests::agent::{Agent, CALM};
+use tidegate_tests::until;
+
+const RULES: &str = r#"
+[[flow]]
+id = "closed"
+resource = "closed/.*"
+regex = true
+count = 0
+[[degrade]]
+id = "any"
+resource = "*"
+grade = "error_count"
+threshold = 0
+min_requests = 1
+recovery_timeout = "1h"
+"#;
+
+/// Few slots, and a short time until an idle one goes; then it rests for 10 s.
+const FEW: &str = "
+[pages]
+max_resources = 16
+idle_time = \"1s\"
+";
+
+/// Idle, rest, and a slow machine.
+const GIVEN_BACK: Duration = Duration::from_mins(1);
+
+/// What a service is told that asks for a name and fails with it.
+fn fails(client: &Client, name: &str) -> Result<(), RefusalKind> {
+    let resource = client.resource(name).expect("it is a name");
+    let permit = resource.enter().map_err(|refused| refused.kind)?;
+    permit.error();
+    Ok(())
+}
+
+/// The resource that counts for a name.
+fn counted_as(agent: &Agent, name: &str) -> String {
+    let told = agent.get(&format!("/v1/explain?resource={name}"));
+    let counted = told.get("counted_as").and_then(serde_json::Value::as_str);
+    counted.unwrap_or_default().to_owned()
+}
+
+#[test]
+fn names_beyond_the_slots_are_protected_and_idle_ones_make_room_but_for_open_breakers() {
+    let agent = Agent::start(RULES, &format!("{CALM}{FEW}"));
+    let client = Client::builder().runtime_dir(agent.runtime_dir()).connect();
+    let client = client.expect("the agent serves");
+    assert_eq!(client.status().door, Some(Door::Shm));
+    assert_eq!(fails(&client, "broken"), Ok(()));
+    let quiet = client.resource("quiet").expect("it is a name");
+    quiet.enter().expect("its breaker is closed").ok();
+    for number in 0..20 {
+        let resource = client.resource(&format!("name-{number}"));
+        resource
+            .expect("it is a name")
+            .enter()
+            .expect("it works")
+            .ok();
+    }
+    // No slot is left. The pattern's rule holds what matches it all the same.
+    assert_eq!(fails(&client, "closed/late"), Err(RefusalKind::Flow));
+    assert_eq!(counted_as(&agent, "closed/late"), "__other__:closed/.*");
+    let late = client.resource("late").expect("it is a name");
+    late.enter().expect("no pattern is for it").ok();
+    assert_eq!(counted_as(&agent, "late"), "__other__");
+    // A new name takes a slot that is given back.
+    until::holds("there is room for a new name", GIVEN_BACK, || {
+        counted_as(&agent, "new") != "__other__"
+    });
+    // The slot's last holder is gone with its state, and the breaker for all guards the new one.
+    assert_eq!(fails(&client, "new"), Ok(()));
+    assert_eq!(counted_as(&agent, "new"), "new");
+    assert_eq!(fails(&client, "new"), Err(RefusalKind::Degrade));
+    // A service that knows a resource whose slot went is guarded as well.
+    until::holds("the slot of a quiet resource goes", GIVEN_BACK, || {
+        counted_as(&agent, "quiet") != "quiet"
+    });
+    quiet.enter().expect("its breaker is closed").error();
+    assert!(quiet.enter().is_err(), "its breaker is open");
+    // An open breaker stays, however long nobody asks.
+    assert_eq!(counted_as(&agent, "broken"), "broken");
+    assert_eq!(fails(&client, "broken"), Err(RefusalKind::Degrade));
+    let states = agent.get("/v1/explain?resource=broken");
+    assert_eq!(states.pointer("/rules/0/now/breaker"), Some(&json!("open")));
+}
