@@ -358,12 +358,14 @@ fn a_declared_group_is_found_within_a_second_and_its_place_is_freed_when_it_goes
     bench.tick(2, 10);
     bench.add_group(ORDERS);
     bench.tick(11, 10);
-    let index = |bench: &Bench| {
+    let found = |bench: &Bench| {
         let scopes = bench.handle.snapshot().scopes;
-        let found = scopes.iter().find(|scope| &*scope.name == "orders");
-        found.map(|scope| scope.index)
+        scopes.into_iter().find(|scope| &*scope.name == "orders")
     };
+    let index = |bench: &Bench| found(bench).map(|scope| scope.index);
     let orders = index(&bench).expect("it is watched");
+    let began_ns = found(&bench).map(|scope| scope.since_ns);
+    assert!(began_ns > Some(2 * TICK_NS), "since {began_ns:?}");
     assert_eq!(bench.board.scope(orders).state, ScopeState::Cold);
     fs::remove_dir_all(bench.dir.path().join("cgroup/system.slice")).expect("removed");
     bench.tick(1, 10);
@@ -372,6 +374,8 @@ fn a_declared_group_is_found_within_a_second_and_its_place_is_freed_when_it_goes
     bench.add_group(ORDERS);
     bench.tick(11, 10);
     assert_eq!(index(&bench), Some(orders), "the place is used again");
+    let anew_ns = found(&bench).map(|scope| scope.since_ns);
+    assert!(anew_ns > began_ns, "since {anew_ns:?}");
 }
 
 #[test]

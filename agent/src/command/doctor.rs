@@ -21,7 +21,7 @@ use crate::control::{Driver, Handle, Plan, ScopeSnapshot, Snapshot, Triggers, Wa
 use crate::kernel::{self, Report, TickEnd};
 use crate::signal::{
     AcceptQueues, Fault, Missing, Pressure, PressureTriggers, Reading, Roots, Sampler, TriggerForm,
-    TriggerRefusal,
+    TriggerRefusal, readable,
 };
 use crate::telemetry::threads;
 
@@ -271,7 +271,7 @@ impl Scope {
         let signals = scope.readings.iter();
         Self {
             name: scope.name.to_string(),
-            cgroup: scope.cgroup.as_ref().map(|path| path.display().to_string()),
+            cgroup: scope.cgroup.as_ref().map(|path| readable(path)),
             waiters: Rung::new(
                 rung.name(),
                 match scope.readings.get(SignalId::RunqueueWait).get() {

@@ -356,7 +356,7 @@ impl Driver {
                     cutoff: usize::try_from(index)
                         .ok()
                         .and_then(|place| self.fairness.cutoff(place)),
-                    ..scope.snapshot(index)
+                    ..scope.snapshot(index, now_ns)
                 });
                 snapshot.scopes.extend(scope);
             }

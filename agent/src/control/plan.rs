@@ -1,13 +1,13 @@
 //! Which scopes have settings and names of their own.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tidegate_abi::board::name_hash;
 use tidegate_limits::law::Settings;
 
 use crate::config::{Config, Service};
-use crate::signal::{GroupPattern, PatternKey};
+use crate::signal::{GroupPattern, PatternKey, readable};
 
 /// Settings of every scope. Reloading the configuration makes a new one.
 #[derive(Debug, Clone, Default)]
@@ -101,14 +101,17 @@ impl Plan {
 }
 
 impl Declared {
-    /// The declared name; each group that a pattern matches adds the last part of its path.
+    /// The declared name; each group that a pattern matches adds its path from where the pattern begins to leave room.
     fn name_for(&self, path: &Path) -> Arc<str> {
-        match path.file_name() {
-            Some(last) if self.cgroup.contains(['*', '?']) => {
-                format!("{}/{}", self.name, last.to_string_lossy()).into()
-            }
-            _ => Arc::clone(&self.name),
+        let is_fixed = |part: &&str| !part.contains(['*', '?']);
+        let parts = self.cgroup.split('/').filter(|part| !part.is_empty());
+        let fixed = parts.take_while(is_fixed).count();
+        let below = path.strip_prefix("/").unwrap_or(path);
+        let rest: PathBuf = below.iter().skip(fixed).collect();
+        if rest.as_os_str().is_empty() {
+            return Arc::clone(&self.name);
         }
+        format!("{}/{}", self.name, readable(&rest)).into()
     }
 }
 
@@ -162,7 +165,7 @@ impl Planned {
                 settings: Arc::clone(&declared.settings),
             },
             None => Terms {
-                name: path.to_string_lossy().into(),
+                name: readable(path).into(),
                 cpus: None,
                 settings: Arc::clone(&self.plan.others),
             },
@@ -205,6 +208,15 @@ mod tests {
         let shop = planned.of_group("/shop-a".as_ref(), Some(key));
         assert_eq!((&*shop.name, shop.cpus), ("shop/shop-a", Some(1.5)));
         assert_eq!(shop.settings.marks.cpu.map(|marks| marks.enter), Some(0.5));
+        let below = |cgroup: &str, path: &str| {
+            let declared = Declared {
+                cgroup: cgroup.into(),
+                ..planned.plan.declared[0].clone()
+            };
+            declared.name_for(path.as_ref()).to_string()
+        };
+        assert_eq!(below("/pods/*/app", "/pods/one/app"), "shop/one/app");
+        assert_eq!(below("/pods/one/app", "/pods/one/app"), "shop");
         let other = planned.of_group("/other".as_ref(), None);
         assert_eq!((&*other.name, other.cpus), ("/other", None));
         planned.set(Plan::default(), |_pattern| key);

@@ -48,7 +48,8 @@ pub(super) struct Scope {
     birth: u64,
     /// Since it became a scope.
     counts: ScopeCounts,
-    since_ns: u64,
+    /// Of the last change of state, or of the first tick; `None` before it.
+    since_ns: Option<u64>,
     changes: u64,
     ineffective_times: u64,
     /// Callers without a permit that were admitted.
@@ -71,7 +72,7 @@ impl Scope {
             law: Box::default(),
             birth: 0,
             counts: ScopeCounts::default(),
-            since_ns: 0,
+            since_ns: None,
             changes: 0,
             ineffective_times: 0,
             one_shots: 0,
@@ -142,8 +143,9 @@ impl Scope {
         self.counts.keep(&tick.counts);
         self.counts.inflight = tick.counts.inflight;
         self.one_shots = self.one_shots.saturating_add(self.sample.one_shot);
+        self.since_ns.get_or_insert(now_ns);
         if after.state != before.state {
-            self.since_ns = now_ns;
+            self.since_ns = Some(now_ns);
             self.changes = self.changes.saturating_add(1);
             mail.tell(Event::State {
                 scope: Arc::clone(&self.name),
@@ -171,7 +173,7 @@ impl Scope {
             word,
             allowed_qps_milli,
             cause: after.cause,
-            since_ns: self.since_ns,
+            since_ns: self.since_ns.unwrap_or(now_ns),
             inflight: self.counts.inflight,
         }
     }
@@ -190,7 +192,7 @@ impl Scope {
     }
 
     /// The scope as its readers see it.
-    pub(super) fn snapshot(&self, index: u32) -> ScopeSnapshot {
+    pub(super) fn snapshot(&self, index: u32, now_ns: u64) -> ScopeSnapshot {
         ScopeSnapshot {
             index,
             name: Arc::clone(&self.name),
@@ -198,7 +200,7 @@ impl Scope {
             threads: self.threads,
             readings: (*self.readings).clone(),
             published: *self.law.published(),
-            since_ns: self.since_ns,
+            since_ns: self.since_ns.unwrap_or(now_ns),
             changes: self.changes,
             cutoff: None,
             ineffective_times: self.ineffective_times,

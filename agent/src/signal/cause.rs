@@ -33,6 +33,7 @@ impl Fault {
             Self::NoListener => "no_listener",
             Self::HiddenListener => "hidden_listener",
             Self::TooMany => "too_many",
+            Self::Crowded => "crowded",
             Self::NotFinite => "not_finite",
             Self::NoTurn => "no_turn",
             Self::NoPause => "no_pause",

@@ -1,8 +1,12 @@
 //! The names in a directory, without allocating.
 
+use std::ffi::OsStr;
 use std::fs::File;
+use std::io::Write as _;
 use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
+use std::ops::ControlFlow;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use rustix::fs::{self, FileType, Mode, OFlags, RawDir, ResolveFlags, SeekFrom};
@@ -26,20 +30,18 @@ impl OpenDirectory {
             .map(Self)
     }
 
-    /// Opens a regular file below this directory, which is the root of every path on the way. A link
-    /// in its place is not followed, and a pipe does not hold us up.
+    /// Opens a regular file below this directory, which is the root of every path on the way. A link in its place is
+    /// not followed. Anything else is not even opened: that alone sets off some devices, and wakes who waits at a pipe.
     ///
     /// # Errors
     /// The operating system's refusal; [`Fault::Malformed`] for anything but a regular file.
     pub(crate) fn open_file(&self, below: &Path) -> Result<File, Fault> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let file = File::from(self.open_below(below, flags)?);
-        let stat = fs::fstat(&file).map_err(|errno| Fault::Os(errno.raw_os_error()))?;
-        if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
-            Ok(file)
-        } else {
-            Err(Fault::Malformed("the kind of file"))
+        let found = self.open_below(below, OFlags::PATH | OFlags::NOFOLLOW)?;
+        let stat = fs::fstat(&found).map_err(|errno| Fault::Os(errno.raw_os_error()))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(Fault::Malformed("a link, a pipe or a device in its place"));
         }
+        open_found(&found)
     }
 
     /// Begins with the first name again.
@@ -76,6 +78,19 @@ impl OpenDirectory {
     }
 }
 
+/// Opens for reading what was found, whatever stands at its path by now.
+fn open_found(found: &OwnedFd) -> Result<File, Fault> {
+    let mut path = [0; 32];
+    let mut rest = path.as_mut_slice();
+    // A number has at most ten digits: it fits.
+    let _written = write!(rest, "/proc/self/fd/{}", found.as_raw_fd());
+    let left = rest.len();
+    let written = path
+        .get(..path.len().saturating_sub(left))
+        .unwrap_or_default();
+    File::open(OsStr::from_bytes(written)).map_err(|error| Fault::of(&error))
+}
+
 /// Opens a directory to read its names.
 ///
 /// # Errors
@@ -101,7 +116,10 @@ pub(crate) fn open_below(root: &Path, below: &Path) -> Result<File, Fault> {
 /// # Errors
 /// The operating system's refusal; some names were visited before it.
 pub(crate) fn each_name(dir: &OpenDirectory, visit: &mut dyn FnMut(&[u8])) -> Result<(), Fault> {
-    each_entry(dir, &mut |name, _kind| visit(name))
+    each_entry(dir, &mut |name, _kind| {
+        visit(name);
+        ControlFlow::Continue(())
+    })
 }
 
 /// Calls `visit` with the name of each directory in it but `.` and `..`.
@@ -113,21 +131,57 @@ pub(crate) fn each_directory(
     visit: &mut dyn FnMut(&[u8]),
 ) -> Result<(), Fault> {
     each_entry(dir, &mut |name, kind| {
-        // Some file systems do not tell; whoever opens it then will see.
-        if matches!(kind, FileType::Directory | FileType::Unknown) {
+        if may_be_directory(kind) {
             visit(name);
         }
+        ControlFlow::Continue(())
     })
 }
 
-fn each_entry(dir: &OpenDirectory, visit: &mut dyn FnMut(&[u8], FileType)) -> Result<(), Fault> {
+/// Calls `visit` with the name of each directory among the first `most` names.
+///
+/// # Errors
+/// As [`each_name`]; [`Fault::Crowded`] if there are more names.
+pub(crate) fn each_directory_of(
+    most: usize,
+    dir: &OpenDirectory,
+    visit: &mut dyn FnMut(&[u8]),
+) -> Result<(), Fault> {
+    let mut left = most;
+    let mut is_crowded = false;
+    each_entry(dir, &mut |name, kind| {
+        let Some(less) = left.checked_sub(1) else {
+            is_crowded = true;
+            return ControlFlow::Break(());
+        };
+        left = less;
+        if may_be_directory(kind) {
+            visit(name);
+        }
+        ControlFlow::Continue(())
+    })?;
+    if is_crowded {
+        return Err(Fault::Crowded);
+    }
+    Ok(())
+}
+
+/// Some file systems do not tell what it is; whoever opens it then will see.
+fn may_be_directory(kind: FileType) -> bool {
+    matches!(kind, FileType::Directory | FileType::Unknown)
+}
+
+fn each_entry(
+    dir: &OpenDirectory,
+    visit: &mut dyn FnMut(&[u8], FileType) -> ControlFlow<()>,
+) -> Result<(), Fault> {
     let mut room = [const { MaybeUninit::uninit() }; BUFFER_BYTES];
     let mut entries = RawDir::new(&dir.0, &mut room);
     while let Some(entry) = entries.next() {
         let entry = entry.map_err(|errno| Fault::Os(errno.raw_os_error()))?;
         let name = entry.file_name().to_bytes();
-        if name != b"." && name != b".." {
-            visit(name, entry.file_type());
+        if name != b"." && name != b".." && visit(name, entry.file_type()).is_break() {
+            break;
         }
     }
     Ok(())
@@ -158,6 +212,45 @@ mod tests {
             each_directory(&open, &mut |_name| count += 1).unwrap();
             assert_eq!(count, wanted.len());
         }
+    }
+
+    #[test]
+    fn more_names_than_are_looked_at_are_told_as_such() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["a", "b", "c"] {
+            std::fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        let visited = |most| {
+            let (open, mut count) = (open(dir.path()).unwrap(), 0);
+            let seen = each_directory_of(most, &open, &mut |_name| count += 1);
+            (count, seen)
+        };
+        assert_eq!(visited(3), (3, Ok(())));
+        assert_eq!(visited(2), (2, Err(Fault::Crowded)));
+    }
+
+    #[test]
+    fn only_a_regular_file_is_opened_for_reading() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::fs::write(at("file"), "content").unwrap();
+        std::os::unix::fs::symlink(at("file"), at("link")).unwrap();
+        fs::mknodat(
+            fs::CWD,
+            at("pipe"),
+            FileType::Fifo,
+            Mode::from_raw_mode(0o600),
+            0,
+        )
+        .unwrap();
+        let read = |name: &str| {
+            let file = open_below(dir.path(), Path::new(name))?;
+            Ok(std::io::read_to_string(file).unwrap())
+        };
+        assert_eq!(read("file").as_deref(), Ok("content"));
+        let refused = Err(Fault::Malformed("a link, a pipe or a device in its place"));
+        assert_eq!([read("link"), read("pipe")], [refused.clone(), refused]);
+        assert_eq!(read("absent"), Err(Fault::Os(libc::ENOENT)));
     }
 
     #[test]

@@ -4,14 +4,14 @@ use std::hint::black_box;
 
 use super::jvm::find::innermost_pid;
 use super::parse::{
-    cpu_set, field, hsperfdata, load_average, membership, mount_info, pressure, proc_stat, quota,
-    sched_stat, sock_diag, sole_number, task_stat,
+    affinity, cpu_set, field, hsperfdata, load_average, membership, mount_info, pressure,
+    proc_stat, quota, sched_stat, sock_diag, sole_number, task_stat,
 };
 use super::processes::members;
 use super::truth::Version;
 
 /// One for each kind of file, in the order of the seeds' first byte.
-const READERS: [fn(&[u8]); 17] = [
+const READERS: [fn(&[u8]); 18] = [
     |content| seen(proc_stat::parse(content)),
     |content| seen(load_average::parse(content)),
     |content| seen(pressure::parse(content)),
@@ -29,6 +29,7 @@ const READERS: [fn(&[u8]); 17] = [
     read_socket_diagnosis,
     |content| seen(innermost_pid(content)),
     |content| seen(members::pid(content)),
+    |content| seen(affinity::parse(content)),
 ];
 
 /// Keeps the compiler from leaving out what nobody looks at.

@@ -177,6 +177,11 @@ impl Groups {
         })
     }
 
+    /// Whether no more groups can be watched.
+    pub(crate) fn is_full(&self) -> bool {
+        self.free_slot().is_none()
+    }
+
     /// Groups that are watched.
     pub(crate) fn count(&self) -> usize {
         self.slots.iter().flatten().count()
@@ -227,7 +232,8 @@ impl Groups {
         }
     }
 
-    /// Looks at threads until the tick has done its share; the next tick goes on where this one ends.
+    /// Looks at threads until the tick has done its share, a turn for each group; the next tick goes on where this
+    /// one ends.
     pub(crate) fn look_at_threads(
         &mut self,
         now_ns: u64,
@@ -237,18 +243,27 @@ impl Groups {
         let groups = self.slots.iter().flatten();
         scan.begin_tick(now_ns, groups.map(|group| group.processes.kept()).sum());
         let count = self.slots.len();
-        let first = self.next_look;
-        for turn in 0..count {
-            self.next_look = first.saturating_add(turn).checked_rem(count).unwrap_or(0);
-            if scan.is_spent() {
-                return;
-            }
-            if let Some(Some(group)) = self.slots.get_mut(self.next_look) {
-                group.processes.step(scan, buffer, &mut group.readings);
-                if let Some(pids) = group.processes.jvms() {
-                    let seen = (pids, group.processes.unseen());
-                    group.jvms.sample(seen, scan, buffer, &mut group.readings);
+        let mut done = 0_usize;
+        while done < count && !scan.is_spent() {
+            let group = self.slots.get_mut(self.next_look).and_then(Option::as_mut);
+            self.next_look = self
+                .next_look
+                .saturating_add(1)
+                .checked_rem(count)
+                .unwrap_or(0);
+            match group.filter(|group| !group.processes.has_looked(now_ns)) {
+                Some(group) => {
+                    done = 0;
+                    scan.begin_turn();
+                    group.processes.step(scan, buffer, &mut group.readings);
                 }
+                None => done = done.saturating_add(1),
+            }
+        }
+        for group in self.slots.iter_mut().flatten() {
+            if let Some(pids) = group.processes.jvms() {
+                let seen = (pids, group.processes.unseen());
+                group.jvms.sample(seen, scan, buffer, &mut group.readings);
             }
         }
     }

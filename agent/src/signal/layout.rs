@@ -1,6 +1,8 @@
 //! Where the control group hierarchies are mounted, and where a group stands in each.
 
+use std::fmt::Write as _;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::parse::membership::{self, Membership};
@@ -221,6 +223,31 @@ fn place(mount: &CgroupMount, below: &Path) -> Place {
         version,
         point: mount.point.clone(),
         below: below.to_path_buf(),
+    }
+}
+
+/// A path for people and labels. What is no UTF-8 or no character to print is written as `\xNN`, so that two groups
+/// are never called alike and none of them writes on a terminal what it likes.
+pub(crate) fn readable(path: &Path) -> String {
+    let mut text = String::new();
+    for chunk in path.as_os_str().as_bytes().utf8_chunks() {
+        for letter in chunk.valid().chars() {
+            if letter.is_control() {
+                let mut bytes = [0; 4];
+                escape(letter.encode_utf8(&mut bytes).as_bytes(), &mut text);
+            } else {
+                text.push(letter);
+            }
+        }
+        escape(chunk.invalid(), &mut text);
+    }
+    text
+}
+
+fn escape(bytes: &[u8], text: &mut String) {
+    for byte in bytes {
+        // Writing to a string cannot fail.
+        let _written = write!(text, "\\x{byte:02x}");
     }
 }
 

@@ -1,10 +1,13 @@
 //! Layouts as kernels and container runtimes make them: v1 apart and joint, hybrid, namespaces.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use tidegate_abi::signal::SignalId;
 
 use super::fixture::{SECOND_NS, Tree, close, missing, value};
+use super::layout::readable;
 use super::reading::Fault;
 
 const STAT: (&str, &str) = ("proc/stat", "cpu  1 0 0 9\ncpu0 1 0 0 9\ncpu1 1 0 0 9\n");
@@ -213,4 +216,13 @@ fn a_controller_that_is_mounted_elsewhere_is_not_mounted_for_us() {
         tree.sampler().watch_process(5).unwrap_err().fault,
         Fault::NotMounted
     );
+}
+
+#[test]
+fn names_of_odd_bytes_stay_apart_and_print_nothing_odd() {
+    let told = |name: &[u8]| readable(Path::new(OsStr::from_bytes(name)));
+    assert_eq!(told(b"/a/\xff"), "/a/\\xff");
+    assert_eq!(told(b"/a/\xfe"), "/a/\\xfe");
+    assert_eq!(told(b"/\x1b[2J\t\""), "/\\x1b[2J\\x09\"");
+    assert_eq!(told("/\u{85}ü\\x2d".as_bytes()), "/\\xc2\\x85ü\\x2d");
 }

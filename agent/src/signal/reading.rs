@@ -62,6 +62,8 @@ pub enum Fault {
     HiddenListener,
     /// More groups than can be watched.
     TooMany,
+    /// There is more of it than is looked at: processes and groups of a group, names in a directory.
+    Crowded,
     /// The computed value is not a finite number.
     NotFinite,
     /// No task of the scope got a turn on a CPU.
@@ -117,6 +119,7 @@ impl fmt::Display for Fault {
                 "a listening socket is closed, or in another network namespace than the agent",
             ),
             Self::TooMany => f.write_str("as many groups as fit are watched already"),
+            Self::Crowded => f.write_str("holds more than is looked at"),
             Self::NotFinite => f.write_str("does not give a finite number"),
             Self::NoTurn => f.write_str("no task got a turn on a CPU"),
             Self::NoPause => f.write_str("no JVM was seen to pause"),

@@ -25,7 +25,9 @@ impl Missing {
             }
             Fault::NotMounted => "mount the controller where this process sees it",
             Fault::OutOfSight => "run outside the container, or mount the host's cgroups into it",
-            Fault::NotSetApart => "enable the controller for the group (cgroup.subtree_control)",
+            Fault::NotSetApart => {
+                "a host with cgroup v2 alone, or the same group in the unified hierarchy too"
+            }
             Fault::Undefined => "nothing: the kernel does not tell it",
             Fault::HostOnly => "look at the scope host",
             Fault::GroupOnly => "look at the scope of a group",
@@ -36,6 +38,9 @@ impl Missing {
                 "run the agent in the network namespace of the service; in flight alone counts until then"
             }
             Fault::TooMany => "watch fewer groups",
+            Fault::Crowded => {
+                "watch the groups below it each by itself, or keep fewer files in /tmp of the JVM"
+            }
             Fault::NoTurn => "nothing: it comes once the scope has work to do",
             Fault::NoPause => "nothing: it comes with a pause; or a JVM with DTrace probes",
             Fault::Kernel(lack) => lack.remedy(),

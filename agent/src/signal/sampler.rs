@@ -155,15 +155,19 @@ impl Sampler {
             left_out,
             ..
         } = &mut self.search;
+        *left_out = 0;
+        let is_full = self.groups.is_full();
         for (index, pattern) in self.patterns.iter().enumerate() {
             let key = PatternKey(index);
             pattern.find(top, path, &mut |dir| {
-                if !self.groups.fits(dir, key) {
+                if self.groups.fits(dir, key) {
+                } else if is_full {
+                    *left_out = left_out.saturating_add(1);
+                } else {
                     found.push((dir.to_path_buf(), key));
                 }
             });
         }
-        *left_out = 0;
         for (dir, pattern) in found.drain(..) {
             let below = dir.strip_prefix(top).unwrap_or(&dir);
             match self.groups.watch(self.layout.places_of_path(below)) {

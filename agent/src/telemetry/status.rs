@@ -19,7 +19,7 @@ use crate::door::tenants::Named;
 use crate::kernel::Telemetry;
 use crate::rule::Body;
 use crate::rule::degrade::Guarded;
-use crate::signal::{Pressure, Reading, TriggerForm};
+use crate::signal::{Pressure, Reading, TriggerForm, readable};
 use crate::tenant::Tenant;
 use crate::tenant::breakers::BreakerNow;
 use crate::tenant::client::Client as Connected;
@@ -298,7 +298,7 @@ impl Scope {
         let readings = scope.readings.iter();
         Self {
             name: scope.name.to_string(),
-            cgroup: scope.cgroup.as_ref().map(|path| path.display().to_string()),
+            cgroup: scope.cgroup.as_ref().map(|path| readable(path)),
             state: scope.published.state.name(),
             cause: scope.published.cause.name(),
             evidence: scope.published.evidence.names().collect(),

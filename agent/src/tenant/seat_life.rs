@@ -116,10 +116,11 @@ pub fn start_time(pid: u32) -> Option<u64> {
     fields.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
-/// Name of a process, for people.
+/// Name of a process, for people. It may hold anything, escape sequences of terminals too; what is no character to
+/// print is `?`.
 pub fn process_name(pid: u32) -> Option<String> {
     let name = read_small(&Path::new("/proc").join(pid.to_string()).join("comm"))?;
-    Some(name.trim_end().to_owned())
+    Some(name.trim_end().replace(char::is_control, "?"))
 }
 
 fn read_small(path: &Path) -> Option<String> {

@@ -16,6 +16,8 @@ use super::super::reading::Fault;
 /// Where a `HotSpot` puts the files of a user, whatever `java.io.tmpdir` says.
 const TMP: &str = "tmp";
 const USER_DIRECTORY: &[u8] = b"hsperfdata_";
+/// Most names in it that are looked at: whoever owns it may make as many as it likes.
+const NAMES_MAX: usize = 4096;
 
 /// The root directory of a process.
 ///
@@ -29,7 +31,7 @@ pub(super) fn root(pid: u32, scan: &mut Scan) -> Result<OpenDirectory, Fault> {
 ///
 /// # Errors
 /// [`Fault::NoPerfData`] if there is none: the JVM was started with `-XX:-UsePerfData`, or is not a
-/// `HotSpot`.
+/// `HotSpot`. Why what is there cannot be read, or [`Fault::Crowded`] where it may be among too many names.
 pub(super) fn file(
     pid: u32,
     root: &OpenDirectory,
@@ -44,17 +46,31 @@ pub(super) fn file(
         .to_string();
     let tmp = root
         .open_directory(Path::new(TMP))
-        .map_err(|_absent| Fault::NoPerfData)?;
-    let mut found = None;
-    directory::each_directory(&tmp, &mut |name| {
-        if name.starts_with(USER_DIRECTORY) {
-            let below = Path::new(TMP).join(OsStr::from_bytes(name)).join(&inner);
-            if root.open_file(&below).is_ok() {
-                found = Some(below);
-            }
+        .map_err(none_if_absent)?;
+    let mut found = Err(Fault::NoPerfData);
+    let seen = directory::each_directory_of(NAMES_MAX, &tmp, &mut |name| {
+        if found.is_ok() || !name.starts_with(USER_DIRECTORY) {
+            return;
         }
-    })?;
-    found.ok_or(Fault::NoPerfData)
+        let below = Path::new(TMP).join(OsStr::from_bytes(name)).join(&inner);
+        match root.open_file(&below).map_err(none_if_absent) {
+            Ok(_file) => found = Ok(below),
+            Err(Fault::NoPerfData) => {}
+            Err(fault) => found = Err(fault),
+        }
+    });
+    match found {
+        Err(Fault::NoPerfData) => seen.and(found),
+        told => told,
+    }
+}
+
+fn none_if_absent(fault: Fault) -> Fault {
+    if fault.is_absent() {
+        Fault::NoPerfData
+    } else {
+        fault
+    }
 }
 
 /// The pid of a process in its own pid namespace: the last of the line `NSpid`.

@@ -21,6 +21,8 @@ use super::reading::{Fault, Missing, Named as _, Readings};
 const SAMPLE_EVERY_NS: u64 = 1_000_000_000;
 const NS_PER_S: u64 = 1_000_000_000;
 const SOURCE: &str = "hsperfdata";
+/// System calls to read the counters of one JVM.
+const READ_CALLS: u32 = 8;
 
 /// The JVMs of one group.
 #[derive(Debug, Default)]
@@ -131,6 +133,7 @@ impl JvmReader {
     }
 
     fn read(&mut self, scan: &mut Scan, buffer: &mut ReadBuffer) -> Result<JvmCounters, Fault> {
+        scan.spend(READ_CALLS);
         let root = find::root(self.pid, scan)?;
         let below = match self.file.take() {
             Some(known) => known,

@@ -69,14 +69,28 @@ fn a_jvm_without_the_file_is_not_measured_and_says_why() {
 }
 
 #[test]
-fn a_link_in_its_place_is_not_followed() {
+fn a_link_in_its_place_is_not_followed_and_told_as_such() {
     let tree = jvm();
     fs::rename(tree.path(FILE), tree.path("elsewhere")).unwrap();
     symlink(tree.path("elsewhere"), tree.path(FILE)).unwrap();
     let (sampler, key) = tree.watching("/app");
     assert_eq!(
         missing(&sampler, key, SignalId::HeapUsed).fault,
-        Fault::NoPerfData
+        Fault::Malformed("a link, a pipe or a device in its place")
+    );
+}
+
+#[test]
+fn among_more_names_than_are_looked_at_it_is_not_called_absent() {
+    let tree = jvm();
+    fs::remove_file(tree.path(FILE)).unwrap();
+    for number in 0..5000 {
+        fs::write(tree.path(&format!("proc/10/root/tmp/{number}")), "").unwrap();
+    }
+    let (sampler, key) = tree.watching("/app");
+    assert_eq!(
+        missing(&sampler, key, SignalId::FullGc).fault,
+        Fault::Crowded
     );
 }
 

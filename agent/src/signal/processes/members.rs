@@ -1,6 +1,8 @@
 //! The processes of a group and of the groups below it.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::ops::Bound;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -18,77 +20,150 @@ const SEARCH_CALLS: u32 = 4;
 const DEPTH_MAX: usize = 8;
 /// Most processes of one group that are looked at.
 const PROCESSES_MAX: usize = 4096;
+/// Most groups of one group that are looked at, itself included. Whoever may make groups below it may make as many
+/// as it likes.
+const GROUPS_MAX: usize = 1024;
+
+/// Most names in the directory of a group: files, and the groups in it.
+const NAMES_MAX: usize = GROUPS_MAX + 1024;
 
 const PROCS: &str = "cgroup.procs";
 
-/// Reads the lists of processes, which stay open.
+/// Reads the lists of processes, of which the first ones stay open.
 #[derive(Debug)]
 pub(super) struct Members {
     top: PathBuf,
-    lists: Vec<(PathBuf, KeptFile)>,
+    /// By the directory of the group.
+    lists: BTreeMap<PathBuf, KeptFile>,
+    search: Search,
+}
+
+/// A search for groups below, some directories in each tick.
+#[derive(Debug, Default)]
+struct Search {
+    next_ns: u64,
+    /// The directory that is next; empty = none is under way.
+    at: PathBuf,
+    /// Scratch.
     path: PathBuf,
-    next_search_ns: u64,
+    /// Whether there are more groups than are looked at.
+    is_crowded: bool,
 }
 
 impl Members {
     /// A reader for the group in this directory.
     pub(super) fn new(top: &Path) -> Self {
+        let list = KeptFile::new(top.join(PROCS));
         Self {
             top: top.to_path_buf(),
-            lists: vec![(top.to_path_buf(), KeptFile::new(top.join(PROCS)))],
-            path: PathBuf::new(),
-            next_search_ns: 0,
+            lists: BTreeMap::from([(top.to_path_buf(), list)]),
+            search: Search::default(),
         }
+    }
+
+    /// How many lists are open.
+    pub(super) fn kept(&self) -> usize {
+        self.lists.values().filter(|list| list.is_open()).count()
+    }
+
+    /// Searches for groups below, once a second, until the turn is over; `false` = it is not finished yet.
+    pub(super) fn search(&mut self, scan: &mut Scan) -> bool {
+        let search = &mut self.search;
+        if search.at.as_os_str().is_empty() {
+            if scan.now_ns() < search.next_ns {
+                return true;
+            }
+            search.is_crowded = false;
+            search.at.push(&self.top);
+        }
+        while !scan.is_turn_over() {
+            scan.spend(SEARCH_CALLS);
+            search.look_into(&self.top, &mut self.lists);
+            let Search { at, .. } = search;
+            let later = (Bound::Excluded(&*at), Bound::Unbounded);
+            let next = self.lists.range::<PathBuf, _>(later).next();
+            let Some((next, _list)) = next else {
+                at.clear();
+                search.next_ns = scan.now_ns().saturating_add(SEARCH_EVERY_NS);
+                return true;
+            };
+            at.clear();
+            at.push(next);
+        }
+        false
     }
 
     /// Puts the pids of all processes into `pids`, which is emptied first.
     ///
     /// # Errors
-    /// The list of the group itself cannot be read, or there are too many processes.
+    /// The list of the group itself cannot be read, or there are too many processes or groups.
     pub(super) fn read(
         &mut self,
         pids: &mut Vec<u32>,
         scan: &mut Scan,
         buffer: &mut ReadBuffer,
     ) -> Result<(), Missing> {
-        let lists = u32::try_from(self.lists.len()).unwrap_or(u32::MAX);
-        scan.spend(lists);
-        if scan.now_ns() >= self.next_search_ns {
-            self.next_search_ns = scan.now_ns().saturating_add(SEARCH_EVERY_NS);
-            scan.spend(lists.saturating_mul(SEARCH_CALLS));
-            self.search();
-        }
         pids.clear();
         let mut result = Ok(());
-        self.lists
-            .retain_mut(|(dir, list)| match list.read(buffer) {
+        let top = &self.top;
+        self.lists.retain(|dir, list| {
+            let was_open = list.is_open();
+            scan.spend(if was_open { 1 } else { 3 });
+            match list.read(buffer) {
                 Ok(bytes) => {
-                    pids.extend(lines(bytes).filter_map(pid));
-                    true
+                    let room = PROCESSES_MAX.saturating_add(1).saturating_sub(pids.len());
+                    pids.extend(lines(bytes).filter_map(pid).take(room));
                 }
-                Err(Fault::Empty) => true,
-                Err(fault) if *dir == self.top => {
-                    result = Err(fault);
-                    true
-                }
+                Err(Fault::Empty) => {}
+                Err(fault) if dir == top => result = Err(fault),
                 // A group below that has gone; or a threaded one, whose processes the list above it has.
-                Err(Fault::Os(libc::ENODEV | libc::EOPNOTSUPP)) => false,
-                Err(fault) if fault.is_absent() => false,
-                Err(fault) => {
-                    result = Err(fault);
-                    true
-                }
-            });
-        if pids.len() > PROCESSES_MAX {
-            result = Err(Fault::TooMany);
+                Err(Fault::Os(libc::ENODEV | libc::EOPNOTSUPP)) => return false,
+                Err(fault) if fault.is_absent() => return false,
+                Err(fault) => result = Err(fault),
+            }
+            if !was_open && list.is_open() && !scan.may_keep() {
+                list.close();
+            }
+            true
+        });
+        if result.is_ok() && (pids.len() > PROCESSES_MAX || self.search.is_crowded) {
+            result = Err(Fault::Crowded);
         }
         result.named(PROCS)
     }
+}
 
-    fn search(&mut self) {
-        self.path.clear();
-        self.path.push(&self.top);
-        walk(DEPTH_MAX, &mut self.path, &mut self.lists);
+impl Search {
+    /// Adds the groups in the directory that is next.
+    fn look_into(&mut self, top: &Path, lists: &mut BTreeMap<PathBuf, KeptFile>) {
+        let below = self.at.strip_prefix(top).unwrap_or(&self.at);
+        if below.iter().count() >= DEPTH_MAX {
+            return;
+        }
+        // A directory that goes away while it is searched has no processes any more.
+        let Ok(dir) = directory::open(&self.at) else {
+            return;
+        };
+        let Self {
+            at,
+            path,
+            is_crowded,
+            ..
+        } = self;
+        path.clear();
+        path.push(at);
+        let seen = directory::each_directory_of(NAMES_MAX, &dir, &mut |name| {
+            path.push(OsStr::from_bytes(name));
+            if !lists.contains_key(path) {
+                if lists.len() < GROUPS_MAX {
+                    lists.insert(path.clone(), KeptFile::new(path.join(PROCS)));
+                } else {
+                    *is_crowded = true;
+                }
+            }
+            path.pop();
+        });
+        *is_crowded |= seen == Err(Fault::Crowded);
     }
 }
 
@@ -97,22 +172,4 @@ pub(in crate::signal) fn pid(line: &[u8]) -> Option<u32> {
     number(line.trim_ascii())
         .and_then(|pid| u32::try_from(pid).ok())
         .filter(|pid| *pid != 0)
-}
-
-fn walk(depth: usize, path: &mut PathBuf, lists: &mut Vec<(PathBuf, KeptFile)>) {
-    let Ok(dir) = directory::open(path) else {
-        return;
-    };
-    let Some(depth) = depth.checked_sub(1) else {
-        return;
-    };
-    // A directory that goes away while it is searched has no processes any more.
-    let _gone = directory::each_directory(&dir, &mut |name| {
-        path.push(OsStr::from_bytes(name));
-        if !lists.iter().any(|(known, _list)| known == path) {
-            lists.push((path.clone(), KeptFile::new(path.join(PROCS))));
-        }
-        walk(depth, path, lists);
-        path.pop();
-    });
 }

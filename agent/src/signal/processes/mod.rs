@@ -48,6 +48,8 @@ pub(crate) struct Processes {
     kept: usize,
     expects_threads: bool,
     is_looking: bool,
+    /// When the last look was finished.
+    finished_ns: Option<u64>,
     /// Looks so far, the present one included.
     looks: u64,
     began_ns: u64,
@@ -103,6 +105,7 @@ impl Processes {
             kept: 0,
             expects_threads: false,
             is_looking: false,
+            finished_ns: None,
             looks: 0,
             began_ns: 0,
             last_began_ns: None,
@@ -139,28 +142,37 @@ impl Processes {
         self.told.unseen
     }
 
-    /// Goes on with the look until it is finished or the tick has done its share.
+    /// Whether a look was finished in the tick at this time. The next one begins with a later tick.
+    pub(crate) fn has_looked(&self, now_ns: u64) -> bool {
+        self.finished_ns == Some(now_ns)
+    }
+
+    /// Goes on with the look until it is finished or the turn is over.
     pub(crate) fn step(&mut self, scan: &mut Scan, buffer: &mut ReadBuffer, out: &mut Readings) {
         let kept = scan.kept();
         self.go_on(scan, buffer, out);
         self.kept = self.kept.saturating_add(scan.kept().wrapping_sub(kept));
         if !self.is_looking {
-            self.kept = self.known.values().map(Process::kept).sum();
+            let of_processes: usize = self.known.values().map(Process::kept).sum();
+            self.kept = of_processes.saturating_add(self.members.kept());
         }
     }
 
     fn go_on(&mut self, scan: &mut Scan, buffer: &mut ReadBuffer, out: &mut Readings) {
         if !self.is_looking {
+            if !self.members.search(scan) {
+                return;
+            }
             self.begin(scan, buffer);
         }
-        while !scan.is_spent() {
+        while !scan.is_turn_over() {
             if let Some((pid, next)) = self.at {
                 self.look_at_next(pid, next, scan, buffer);
             } else if let Some(pid) = self.pids.pop() {
                 self.affinity.take(pid, scan, buffer);
                 self.begin_with(pid, scan);
             } else {
-                self.finish(out);
+                self.finish(scan, out);
                 return;
             }
         }
@@ -181,8 +193,9 @@ impl Processes {
         self.expects_threads = !self.pids.is_empty();
     }
 
-    fn finish(&mut self, out: &mut Readings) {
+    fn finish(&mut self, scan: &Scan, out: &mut Readings) {
         self.is_looking = false;
+        self.finished_ns = Some(scan.now_ns());
         let looks = self.looks;
         self.known.retain(|_pid, process| process.look == looks);
         if self.expects_threads && self.look.is_empty() {

@@ -11,6 +11,8 @@ use super::super::kept_file::is_below_proc;
 /// System calls of one tick for the threads of all groups. Two hundred processes of one thread are
 /// looked at once a second with it.
 const CALLS_PER_TICK: u32 = 64;
+/// System calls of one turn of a group: whoever has many threads does not keep others waiting.
+const CALLS_PER_TURN: u32 = 16;
 /// Most files of threads that are kept open. The kernel holds about 5 KiB for each.
 const KEPT_MAX: u64 = 1024;
 /// Share of the files that this process may open: services connect too.
@@ -23,6 +25,8 @@ pub(crate) struct Scan {
     now_ns: u64,
     left: u32,
     owed: u32,
+    /// Of what is left, what the present turn may take.
+    turn_left: u32,
     may_keep: usize,
     /// Files kept open since the beginning.
     kept: usize,
@@ -38,6 +42,7 @@ impl Scan {
             now_ns: 0,
             left: 0,
             owed: 0,
+            turn_left: 0,
             may_keep: 0,
             kept: 0,
             // Plain files may be replaced, which an open one would never tell.
@@ -59,9 +64,19 @@ impl Scan {
         };
     }
 
+    /// Begins the turn of a group.
+    pub(crate) fn begin_turn(&mut self) {
+        self.turn_left = CALLS_PER_TURN;
+    }
+
     /// Whether this tick has done its share.
     pub(crate) fn is_spent(&self) -> bool {
         self.left == 0
+    }
+
+    /// Whether this turn has done its share, or the tick.
+    pub(super) fn is_turn_over(&self) -> bool {
+        self.turn_left == 0 || self.is_spent()
     }
 
     /// Takes down that so many system calls were made.
@@ -69,6 +84,7 @@ impl Scan {
         let beyond = calls.saturating_sub(self.left);
         self.owed = self.owed.saturating_add(beyond);
         self.left = self.left.saturating_sub(calls);
+        self.turn_left = self.turn_left.saturating_sub(calls);
     }
 
     /// Asks for leave to keep one more file open.

@@ -80,7 +80,8 @@ fn threads_of_groups_below_belong_to_the_group() {
     let tree = jvm();
     tree.write(&[("cgroup/app/inner/deep/cgroup.procs", "30\n")]);
     write(&tree, &[task(30, "worker-1", "S", "0 0 0\n")]);
-    let (sampler, key) = tree.watching("/app");
+    let (mut sampler, key) = tree.watching("/app");
+    sampler.sample(2 * SECOND_NS);
     close(value(&sampler, key, SignalId::Threads), 5.0);
 }
 
@@ -146,4 +147,48 @@ fn more_threads_than_a_tick_looks_at_are_spread_over_ticks() {
         sampler.sample(tick * SECOND_NS);
     }
     close(value(&sampler, key, SignalId::Threads), 200.0);
+}
+
+#[test]
+fn a_group_of_many_threads_does_not_keep_another_waiting() {
+    let tree = jvm();
+    let many: Vec<_> = (0..400)
+        .map(|number| task(1000 + number, "busy", "R", "0 0 0\n"))
+        .collect();
+    write(&tree, &many);
+    let pids = (100..140).fold(String::new(), |pids, pid| pids + &format!("{pid}0\n"));
+    tree.write(&[
+        ("cgroup/many/cpu.stat", "usage_usec 0\n"),
+        ("cgroup/many/cgroup.procs", &pids),
+    ]);
+    let (mut sampler, app) = tree.watching("/app");
+    let many = sampler.watch_path("/many".as_ref()).unwrap();
+    sampler.sample(2 * SECOND_NS);
+    close(value(&sampler, app, SignalId::Blocked), 1.0);
+    write(&tree, &[task(12, "http-nio-8080-e", "R", "0 0 0\n")]);
+    for tick in 3..6 {
+        sampler.sample(tick * SECOND_NS);
+    }
+    close(value(&sampler, app, SignalId::Blocked), 0.0);
+    let unfinished = missing(&sampler, many, SignalId::Threads).fault;
+    assert_eq!(unfinished, Fault::NotSampled);
+    for tick in 6..80 {
+        sampler.sample(tick * SECOND_NS);
+    }
+    close(value(&sampler, many, SignalId::Threads), 400.0);
+}
+
+#[test]
+fn more_groups_below_than_are_looked_at_are_told_and_not_counted_in_part() {
+    let tree = jvm();
+    for number in 0..1100 {
+        let below = format!("cgroup/app/below-{}/{number}", number % 10);
+        std::fs::create_dir_all(tree.path(&below)).unwrap();
+    }
+    let (mut sampler, key) = tree.watching("/app");
+    for tick in 2..200 {
+        sampler.sample(tick * SECOND_NS / 10);
+    }
+    let told = missing(&sampler, key, SignalId::Threads);
+    assert_eq!((told.source, told.fault), ("cgroup.procs", Fault::Crowded));
 }
