@@ -3,10 +3,10 @@
 use tidegate_segment::page::Page;
 use tidegate_segment::sync::{Ordering, Word};
 
-use crate::resource::{RESOURCES, VALUES};
+use crate::resource::{PLACES, VALUES};
 
 /// Words of a diary.
-pub(crate) const WORDS: usize = 64;
+pub(crate) const WORDS: usize = 72;
 
 /// One process' diary: words that it alone writes, one after each step.
 #[derive(Debug, Clone, Copy)]
@@ -18,11 +18,11 @@ pub(crate) enum Doing {
     Nothing,
     /// Enters a resource with a value.
     Entering(usize, usize),
-    /// Gives back a permit of a resource.
-    Leaving(usize),
+    /// Gives back a permit of a resource with a value.
+    Leaving(usize, usize),
 }
 
-/// Counts of a process.
+/// Counts of a process; those of a place are of the time since its slot was given last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Count {
     Passed(usize),
@@ -39,18 +39,18 @@ pub(crate) enum Count {
 impl Count {
     const fn place(self) -> usize {
         match self {
-            Self::Passed(resource) => 8 + resource,
-            Self::Refused(resource) => 16 + resource,
-            Self::WindowFull(resource) => 24 + resource,
-            Self::Ended(resource) => 32 + resource,
-            Self::Held(resource) => 40 + resource,
+            Self::Passed(place) => 8 + place,
+            Self::Refused(place) => 16 + place,
+            Self::WindowFull(place) => 24 + place,
+            Self::Ended(place) => 32 + place,
+            Self::Held(place) => 40 + place,
             Self::ValueHeld(value) => 48 + value,
             Self::ValueTook(value) => 56 + value,
         }
     }
 }
 
-const _FITS: () = assert!(RESOURCES <= 8 && VALUES <= 8);
+const _FITS: () = assert!(PLACES <= 8 && VALUES <= 8);
 
 impl Diary {
     pub(crate) fn of(page: Page, worker: usize) -> Self {
@@ -64,12 +64,31 @@ impl Diary {
         }
     }
 
+    /// For which time of a place's slot its counts are.
+    pub(crate) fn generation(self, place: usize) -> u64 {
+        self.0[64 + place].load(Ordering::SeqCst)
+    }
+
+    /// Begins to count anew on a place whose slot was given again.
+    pub(crate) fn begin_place(self, place: usize, generation: u16) {
+        for count in [
+            Count::Passed(place),
+            Count::Refused(place),
+            Count::WindowFull(place),
+            Count::Ended(place),
+            Count::Held(place),
+        ] {
+            self.set(count, 0);
+        }
+        self.0[64 + place].store(generation.into(), Ordering::SeqCst);
+    }
+
     pub(crate) fn doing(self) -> Doing {
         let word = self.0[0].load(Ordering::SeqCst);
         let (resource, value) = ((word >> 8 & 0xff) as usize, (word >> 16) as usize);
         match word & 0xff {
             1 => Doing::Entering(resource, value),
-            2 => Doing::Leaving(resource),
+            2 => Doing::Leaving(resource, value),
             _ => Doing::Nothing,
         }
     }
@@ -78,7 +97,7 @@ impl Diary {
         let word = match doing {
             Doing::Nothing => 0,
             Doing::Entering(resource, value) => 1 | (resource as u64) << 8 | (value as u64) << 16,
-            Doing::Leaving(resource) => 2 | (resource as u64) << 8,
+            Doing::Leaving(resource, value) => 2 | (resource as u64) << 8 | (value as u64) << 16,
         };
         self.0[0].store(word, Ordering::SeqCst);
     }
@@ -102,5 +121,9 @@ impl Diary {
 
     pub(crate) fn add(self, count: Count) {
         self.set(count, self.get(count) + 1);
+    }
+
+    pub(crate) fn less(self, count: Count) {
+        self.set(count, self.get(count) - 1);
     }
 }

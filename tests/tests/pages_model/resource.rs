@@ -1,12 +1,18 @@
-//! The resources, and what each is held to.
+//! The resources and the nodes of their origins, and what each is held to.
 
 use tidegate_abi::board::Needs;
 use tidegate_abi::decision::Mode;
 use tidegate_limits::param::token_bucket::TokenBucket;
 use tidegate_limits::quirks::Quirks;
-use tidegate_segment::board::{ParamLimit, ParamRule, Record, Rule, RuleKind, Slot, Span};
+use tidegate_segment::board::{
+    FlowLimit, FlowRule, OriginTest, ParamLimit, ParamRule, Record, Rule, RuleKind, Slot, Span,
+    Subject,
+};
 
-pub(crate) const RESOURCES: usize = 5;
+pub(crate) const RESOURCES: usize = 6;
+/// Resources, then the nodes of the origins of the last one.
+pub(crate) const PLACES: usize = RESOURCES + ORIGINS;
+pub(crate) const ORIGINS: usize = 2;
 pub(crate) const VALUES: usize = 6;
 
 /// The first slots belong to the overflow and to the inbound node.
@@ -19,15 +25,23 @@ pub(crate) struct Limits {
     pub(crate) inflight: Option<u32>,
 }
 
-/// The limits by resource; the last one has rules for its argument instead.
-pub(crate) const LIMITS: [Limits; RESOURCES] = [
+/// The limits by place. The last two resources have rules of the table instead: for an argument, and for each
+/// origin.
+pub(crate) const LIMITS: [Limits; PLACES] = [
     limits(None, None),
     limits(Some(50), None),
     limits(None, Some(9)),
     limits(Some(60), Some(7)),
     limits(None, None),
+    limits(None, None),
+    limits(None, Some(OF_ONE_ORIGIN)),
+    limits(None, Some(OF_ONE_ORIGIN)),
 ];
-pub(crate) const OF_VALUES: usize = RESOURCES - 1;
+pub(crate) const OF_VALUES: usize = RESOURCES - 2;
+pub(crate) const OF_ORIGINS: usize = RESOURCES - 1;
+
+/// Requests of one origin at once.
+const OF_ONE_ORIGIN: u32 = 5;
 
 /// Calls of one value at once.
 pub(crate) const RUNNING: u32 = 3;
@@ -52,10 +66,20 @@ pub(crate) fn bucket() -> TokenBucket {
     TokenBucket::new(TOKENS, 0, HOUR_S)
 }
 
-pub(crate) fn slot(resource: usize) -> Slot {
+/// The slot of a place, as it was given for that time.
+pub(crate) fn slot(place: usize, generation: u16) -> Slot {
     Slot {
-        index: FIRST_SLOT + u32::try_from(resource).expect("a small number"),
-        generation: 1,
+        index: FIRST_SLOT + u32::try_from(place).expect("a small number"),
+        generation,
+    }
+}
+
+/// Where a request counts besides its resource, by the number of its value.
+pub(crate) const fn part(resource: usize, number: usize) -> Option<usize> {
+    if resource == OF_ORIGINS {
+        Some(RESOURCES + number % ORIGINS)
+    } else {
+        None
     }
 }
 
@@ -67,7 +91,9 @@ pub(crate) const fn value(number: usize) -> u64 {
 /// The rules of the table. Tokens come first: what a request took stays taken where a later rule refuses
 /// it. So each refusal by calls at once has taken one, whether their limit was reached when the request
 /// looked or only when it committed. The other way round only the latter would have.
-pub(crate) fn rules(set: u32) -> [Rule; 2] {
+///
+/// The last rule is for each origin: its node is held to it, or where it has none the resource's own.
+pub(crate) fn rules(set: u32) -> [Rule; 3] {
     let param = |state, limit, count, sets| Rule {
         number: set,
         mode: Mode::Enforce,
@@ -88,25 +114,53 @@ pub(crate) fn rules(set: u32) -> [Rule; 2] {
     [
         param(0, tokens, TOKENS, TOKEN_SETS),
         param(1, ParamLimit::Concurrency, RUNNING, RUNNING_SETS),
+        Rule {
+            number: set,
+            mode: Mode::Enforce,
+            state: 2,
+            quirks: Quirks::None,
+            kind: RuleKind::Flow(FlowRule {
+                origin: OriginTest::Other(Span::default()),
+                subject: Subject::Direct,
+                limit: FlowLimit::Concurrency(OF_ONE_ORIGIN),
+            }),
+        },
     ]
 }
 
-/// The record of a resource in the set with that number.
-pub(crate) fn record(resource: usize, set: u32) -> Record {
-    let Limits { passes, inflight } = LIMITS[resource];
-    let of_values = resource == OF_VALUES;
+/// The rules of a place in the table.
+pub(crate) fn rules_of(place: usize, rules: &[Rule; 3]) -> &[Rule] {
+    match place {
+        OF_VALUES => &rules[..2],
+        OF_ORIGINS => &rules[2..],
+        _ => &[],
+    }
+}
+
+/// The record of a place in the set with that number.
+pub(crate) fn record(place: usize, set: u32) -> Record {
+    let Limits { passes, inflight } = LIMITS[place];
+    let is_plain = place < OF_VALUES;
     let need = |bit: u32, wanted: bool| if wanted { bit } else { 0 };
+    let (rules_first, rules) = match place {
+        OF_VALUES => (0, 2),
+        OF_ORIGINS => (2, 1),
+        _ => (0, 0),
+    };
     Record {
         needs: Needs(
             need(Needs::QPS, passes.is_some())
-                | need(Needs::CONCURRENCY, inflight.is_some())
-                | need(Needs::RULES, of_values),
+                | need(Needs::CONCURRENCY, is_plain && inflight.is_some())
+                | need(Needs::RULES, rules > 0)
+                | need(Needs::ORIGINS, place == OF_ORIGINS)
+                | need(Needs::COUNTED, place >= OF_ORIGINS),
         ),
         generation: 1,
-        rules: if of_values { 2 } else { 0 },
+        rules_first,
+        rules,
         qps_limit: passes.unwrap_or(0),
         qps_rule: set,
-        concurrency_limit: inflight.unwrap_or(0),
+        concurrency_limit: if is_plain { inflight.unwrap_or(0) } else { 0 },
         concurrency_rule: set,
         ..Record::default()
     }

@@ -2,33 +2,30 @@
 
 use rustix::process::{Signal, set_parent_process_death_signal};
 use tidegate_abi::decision::{Direction, Outcome, Reason};
-use tidegate_segment::clock::Clock;
-use tidegate_segment::gate::{Arg, Gate, Pass, Request, Step, Verdict};
+use tidegate_segment::gate::{Arg, Gate, Name, Pass, Request, Step, Verdict};
 use tidegate_segment::lane::Lane;
-use tidegate_segment::sync::{Ordering, Word};
 
 use crate::diary::{Count, Diary, Doing};
 use crate::random::Random;
-use crate::resource::{OF_VALUES, RESOURCES, VALUES, slot, value};
+use crate::resource::{OF_VALUES, PLACES, RESOURCES, VALUES, part, slot, value};
+use crate::stage::{END, Stage};
 
-/// What the host moves: the round, and the time.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Stage {
-    pub(crate) round: &'static Word,
-    pub(crate) now_ns: &'static Word,
+/// A permit.
+struct Held {
+    resource: usize,
+    number: usize,
+    pass: Pass,
+    /// The node that it counts on besides, and for which time that was given.
+    part: Option<(usize, u16)>,
 }
 
-/// The round in which a process ends.
-pub(crate) const END: u64 = u64::MAX;
-
-impl Clock for Stage {
-    fn now_ns(&self) -> u64 {
-        self.now_ns.load(Ordering::SeqCst)
-    }
+/// A place as a process knows it since the round began.
+#[derive(Debug, Clone, Copy, Default)]
+struct Known {
+    generation: u16,
+    /// Whether it was somebody's then.
+    open: bool,
 }
-
-/// A permit: its resource, its value, and the pass.
-type Held = (usize, usize, Pass);
 
 pub(crate) struct Worker {
     pub(crate) gate: Gate,
@@ -39,13 +36,18 @@ pub(crate) struct Worker {
 
 impl Worker {
     /// Works until the end, or a kill.
-    pub(crate) fn work(mut self, mut done: u64) -> u8 {
+    pub(crate) fn work(self, mut done: u64) -> u8 {
         if set_parent_process_death_signal(Some(Signal::KILL)).is_err() {
             return 1;
         }
-        let mut held: Vec<Held> = Vec::new();
+        let mut shift = Shift {
+            worker: self,
+            known: [Known::default(); PLACES],
+            held: Vec::new(),
+        };
+        let stage = shift.worker.stage;
         loop {
-            let round = self.stage.round.load(Ordering::SeqCst);
+            let round = stage.round();
             if round == END {
                 return 0;
             }
@@ -53,75 +55,151 @@ impl Worker {
                 std::thread::yield_now();
                 continue;
             }
-            for resource in 0..RESOURCES {
-                self.diary.set(Count::WindowFull(resource), 0);
-            }
-            for _step in 0..self.random.below(300) {
-                if self.random.below(100) < 55 {
-                    self.enter(&mut held);
-                } else {
-                    self.leave(&mut held);
-                }
-            }
-            self.diary.has_done(round);
+            shift.round();
+            shift.worker.diary.has_done(round);
             done = round;
         }
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        usize::try_from(self.random.below(limit as u64)).unwrap_or(0)
     }
 
     fn any_lane(&mut self) -> Lane {
         Lane::numbered(u32::try_from(self.random.below(3)).unwrap_or(0))
     }
+}
 
-    fn enter(&mut self, held: &mut Vec<Held>) {
-        let resource = usize::try_from(self.random.below(RESOURCES as u64)).unwrap_or(0);
-        let number = usize::try_from(self.random.below(VALUES as u64)).unwrap_or(0);
+/// A process at work, with what it knows and holds.
+struct Shift {
+    worker: Worker,
+    known: [Known; PLACES],
+    held: Vec<Held>,
+}
+
+impl Shift {
+    fn round(&mut self) {
+        for place in 0..PLACES {
+            self.look_up(place);
+            self.worker.diary.set(Count::WindowFull(place), 0);
+        }
+        for _step in 0..self.worker.random.below(300) {
+            if self.worker.random.below(100) < 55 {
+                self.enter();
+            } else {
+                self.leave();
+            }
+        }
+    }
+
+    /// Whose a slot is in this round. What was held there before counts no more.
+    fn look_up(&mut self, place: usize) {
+        let generation = self.worker.stage.generation(place);
+        let known = &mut self.known[place];
+        known.open = generation.is_some();
+        if let Some(generation) = generation
+            && generation != known.generation
+        {
+            known.generation = generation;
+            self.worker.diary.begin_place(place, generation);
+        }
+    }
+
+    fn is_counted(&self, place: usize, generation: u16) -> bool {
+        let known = self.known[place];
+        known.open && known.generation == generation
+    }
+
+    fn enter(&mut self) {
+        let (resource, number) = (self.worker.below(RESOURCES), self.worker.below(VALUES));
         let args = [Arg::One(value(number))];
+        let part = part(resource, number);
+        // A node that went is named too, as by a process that has not heard of it.
+        let node = part.map(|part| slot(part, self.known[part].generation));
+        let origin = Name {
+            hash: part.map_or(0, value),
+            node,
+        };
         let request = Request {
             direction: Direction::Out,
+            origin,
             args: &args,
             ..Request::default()
         };
-        let lane = self.any_lane();
-        self.diary.does(Doing::Entering(resource, number));
-        match self.gate.enter(&self.stage, lane, slot(resource), request) {
+        let part = part.filter(|part| self.known[*part].open);
+        let part = part.map(|part| (part, self.known[part].generation));
+        let own = slot(resource, self.known[resource].generation);
+        let lane = self.worker.any_lane();
+        let Worker {
+            gate, stage, diary, ..
+        } = &self.worker;
+        diary.does(Doing::Entering(resource, number));
+        match gate.enter(stage, lane, own, request) {
             Step::Done(Verdict::Admitted(pass)) => {
-                self.diary.add(Count::Passed(resource));
-                self.diary.add(Count::Held(resource));
-                if resource == OF_VALUES {
-                    self.diary.add(Count::ValueTook(number));
-                    self.diary.add(Count::ValueHeld(number));
+                for place in [Some(resource), part.map(|(part, _)| part)]
+                    .into_iter()
+                    .flatten()
+                {
+                    diary.add(Count::Passed(place));
+                    diary.add(Count::Held(place));
                 }
-                held.push((resource, number, pass));
+                if resource == OF_VALUES {
+                    diary.add(Count::ValueTook(number));
+                    diary.add(Count::ValueHeld(number));
+                }
+                self.held.push(Held {
+                    resource,
+                    number,
+                    pass,
+                    part,
+                });
             }
             Step::Done(Verdict::Refused(refusal)) => {
-                self.diary.add(Count::Refused(resource));
+                diary.add(Count::Refused(resource));
                 if refusal.reason == Reason::Qps {
-                    self.diary.add(Count::WindowFull(resource));
+                    diary.add(Count::WindowFull(resource));
                 } else if resource == OF_VALUES {
                     // Its calls at once: looked at after the tokens, and once more at the commit.
-                    self.diary.add(Count::ValueTook(number));
+                    diary.add(Count::ValueTook(number));
                 }
             }
-            Step::Done(Verdict::Stale) | Step::Wait(_) => panic!("nobody is stale or waits here"),
+            Step::Done(Verdict::Stale) => {
+                let now = stage.generation(resource);
+                assert_eq!(now, None, "nobody took {resource} away");
+            }
+            Step::Wait(_) => panic!("nobody waits here"),
         }
-        self.diary.does(Doing::Nothing);
+        diary.does(Doing::Nothing);
     }
 
-    fn leave(&mut self, held: &mut Vec<Held>) {
-        if held.is_empty() {
+    fn leave(&mut self) {
+        if self.held.is_empty() {
             return;
         }
-        let place = self.random.below(held.len() as u64);
-        let (resource, number, pass) = held.swap_remove(usize::try_from(place).unwrap_or(0));
-        let lane = self.any_lane();
-        self.diary.does(Doing::Leaving(resource));
-        self.gate.exit(&self.stage, lane, pass, Outcome::Ok);
-        self.diary.add(Count::Ended(resource));
-        let less = |count| self.diary.set(count, self.diary.get(count) - 1);
-        less(Count::Held(resource));
-        if resource == OF_VALUES {
-            less(Count::ValueHeld(number));
+        let place = self.worker.below(self.held.len());
+        let Held {
+            resource,
+            number,
+            pass,
+            part,
+        } = self.held.swap_remove(place);
+        let lane = self.worker.any_lane();
+        let Worker {
+            gate, stage, diary, ..
+        } = &self.worker;
+        diary.does(Doing::Leaving(resource, number));
+        gate.exit(stage, lane, pass, Outcome::Ok);
+        let places = [Some((resource, pass.slot.generation)), part];
+        for (place, generation) in places.into_iter().flatten() {
+            // Who was given the slot since has nothing of it.
+            if self.is_counted(place, generation) {
+                diary.add(Count::Ended(place));
+                diary.less(Count::Held(place));
+            }
         }
-        self.diary.does(Doing::Nothing);
+        if resource == OF_VALUES {
+            diary.less(Count::ValueHeld(number));
+        }
+        diary.does(Doing::Nothing);
     }
 }
