@@ -7,7 +7,7 @@ use tidegate_abi::decision::Mode;
 use super::amount::{Amount, Count};
 use super::cluster::Cluster;
 use super::resource::Resource;
-use super::{Body, Options};
+use super::{Body, Options, bounds};
 use crate::config::schema::kind::{Flag, Maybe, MaybeGroup, Name, OneOf, Required, Span, words};
 use crate::config::schema::settings::{Section, settings};
 
@@ -48,7 +48,8 @@ pub enum Grade {
     Qps {
         /// Length of the window.
         window: Duration,
-        /// Whether the limit holds in every window of that length, not in the aligned ones alone.
+        /// Whether the limit holds in every window of that length, not in the aligned ones alone. Then it is at
+        /// most 131071 in at most 73 minutes.
         strict: bool,
         /// What happens to requests near and over the limit.
         behavior: Behavior,
@@ -157,7 +158,7 @@ settings! {
         reference: Option<String> = None, Maybe(Name, "\"order-query\"");
         /// What happens to requests near and over the limit of a qps rule.
         behavior: BehaviorWord = BehaviorWord::Reject, OneOf::<BehaviorWord>::ANY;
-        /// Time in which a cold resource comes to its full count.
+        /// Time in which a cold resource comes to its full count, in whole seconds.
         warm_up_period: Duration = Duration::from_secs(10), Span::ms(1_000, 86_400_000);
         /// Longest wait of a paced request.
         max_queueing_time: Duration = Duration::from_millis(500), Span::ms(1, 3_600_000);
@@ -231,6 +232,10 @@ impl FlowOptions {
         if self.window != SECOND && !reject {
             section.refuse(&["window", "behavior", "grade"], "\"1s\"", hint);
         }
+        if reject {
+            let numbers = (self.count.whole(), self.window, self.strict);
+            bounds::check_window(numbers, section);
+        }
     }
 
     fn behavior(&self, section: &mut Section<'_, '_>) -> Option<Behavior> {
@@ -249,6 +254,9 @@ impl FlowOptions {
         let warms = self.behavior != BehaviorWord::Pace;
         let paces = self.behavior != BehaviorWord::WarmUp;
         let mut sound = true;
+        if warms {
+            bounds::check_seconds("warm_up_period", period, section);
+        }
         if warms && period.is_zero() {
             section.refuse(&["warm_up_period"], "more than 0", "this behavior warms up");
             sound = false;

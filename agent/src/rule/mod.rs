@@ -10,6 +10,7 @@
 
 pub mod amount;
 pub mod authority;
+mod bounds;
 pub mod cluster;
 pub mod degrade;
 pub mod file;

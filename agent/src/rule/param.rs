@@ -7,7 +7,7 @@ use tidegate_abi::decision::Mode;
 use super::cluster::Cluster;
 use super::flow::GradeWord;
 use super::resource::Resource;
-use super::{Body, Options};
+use super::{Body, Options, bounds};
 use crate::config::schema::Value;
 use crate::config::schema::kind::{
     Flag, Groups, Maybe, MaybeGroup, Name, OneOf, Required, Scalar, Span, Whole, words,
@@ -225,11 +225,12 @@ settings! {
         grade: GradeWord = GradeWord::Qps, OneOf::<GradeWord>::ANY;
         /// The limit of each value.
         count: u32 = 0, Required(Whole { min: 0, max: u32::MAX }, "20");
-        /// Time that the count is for.
-        window: Duration = Duration::from_secs(1), Span::ms(100, 86_400_000);
+        /// Time that the count is for, in whole seconds.
+        window: Duration = Duration::from_secs(1), Span::ms(1_000, 86_400_000);
         /// Passes above the count that an unused value may take at once.
         burst: u32 = 0, Whole { min: 0, max: u32::MAX };
-        /// Whether the limit holds in every window of that length, not on refill alone.
+        /// Whether the limit holds in every window of that length, not on refill alone. Then it is at most 16383
+        /// in at most 73 minutes.
         strict: bool = false, Flag;
         /// What happens to requests over the limit of a value.
         behavior: ParamBehavior = ParamBehavior::Reject, OneOf::<ParamBehavior>::ANY;
@@ -264,6 +265,7 @@ impl Options for ParamOptions {
                 "a regex rule has none",
             );
         }
+        self.check_bounds(section);
         Some(Body::Param(Param {
             resource: Resource::prove(&self.resource, self.regex, section)?,
             index: self.index,
@@ -276,6 +278,18 @@ impl Options for ParamOptions {
 }
 
 impl ParamOptions {
+    fn check_bounds(&self, section: &mut Section<'_, '_>) {
+        if self.grade != GradeWord::Qps {
+            return;
+        }
+        bounds::check_seconds("window", self.window, section);
+        if self.behavior == ParamBehavior::Reject {
+            let items = self.items.iter().map(|item| ("items", item.count));
+            let limits = std::iter::once(("count", self.count)).chain(items);
+            bounds::check_bucket(limits, (self.window, self.burst, self.strict), section);
+        }
+    }
+
     fn grade(&self) -> ParamGrade {
         match (self.grade, self.behavior) {
             (GradeWord::Concurrency, _) => ParamGrade::Concurrency,

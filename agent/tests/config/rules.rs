@@ -102,6 +102,23 @@ fn a_flow_rule_may_hold_in_every_long_window() {
 }
 
 #[test]
+fn a_limit_as_large_as_the_pages_can_hold_is_valid_and_a_second_may_be_unlimited() {
+    let flow = |numbers: &str| format!("[[flow]]\nresource = \"a\"\n{numbers}\n");
+    let param = |numbers: &str| format!("[[param]]\nresource = \"a\"\nindex = 0\n{numbers}\n");
+    for rule in [
+        flow("count = 131071\nstrict = true\nwindow = \"4398s\""),
+        flow("count = 16777214\nwindow = \"1day\""),
+        flow("count = 4294967295"),
+        param("count = 16383\nstrict = true\nwindow = \"4398s\""),
+        param("count = 4194303\nwindow = \"1day\""),
+        param("count = 10\nburst = 4194293"),
+        param("count = 4294967295"),
+    ] {
+        assert_eq!(bodies("a.toml", &rule).len(), 1, "{rule}");
+    }
+}
+
+#[test]
 fn a_regex_matches_whole_names_alone() {
     let text = "[[flow]]\nresource = \"order-(a|b)\"\nregex = true\ncount = 1\n";
     let bodies = bodies("a.toml", text);

@@ -61,8 +61,13 @@ settings! {
 
 impl Foreign for ParamFields {
     type Ours = ParamOptions;
-    const NAMES: &'static [(&'static str, &'static str)] =
-        &[("index", "paramIdx"), ("cluster", "clusterConfig")];
+    const NAMES: &'static [(&'static str, &'static str)] = &[
+        ("index", "paramIdx"),
+        ("window", "durationInSec"),
+        ("burst", "burstCount"),
+        ("items", "paramFlowItemList"),
+        ("cluster", "clusterConfig"),
+    ];
     fn ours(&self, section: &mut Section<'_, '_>) -> ParamOptions {
         ParamOptions {
             id: id(self.id.as_ref()),
