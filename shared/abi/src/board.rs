@@ -330,6 +330,12 @@ impl ScopeWord {
         word & 0b1_0111 <= ScopeState::Cold as u64
     }
 
+    /// Whether a word admits what its entry limit leaves room for: healthy or cold.
+    #[inline]
+    pub const fn is_at_rest(word: u64) -> bool {
+        word & 7 <= ScopeState::Cold as u64
+    }
+
     /// The parts of a word; an unknown state reads as healthy.
     #[inline]
     pub const fn unpack(word: u64) -> Self {

@@ -167,13 +167,24 @@ impl Session {
             return self.ask(entry, request, names, patience).sleep_through();
         };
         let slot = entry.slot(self.number)?;
-        let express = Plain::of(slot, &request)
+        let express = self
+            .plain(seated, slot, &request)
             .and_then(|plain| seated.gate.express(seated, lane::current(), plain));
         match express {
             Some(Ok(ticket)) => Some(Ok(Permit::ticket(self, ticket))),
             Some(Err(refusal)) => Some(Err(refusal.into())),
             None => self.enter_at_length(seated, (entry, slot), (request, names), patience),
         }
+    }
+
+    /// The request for the express way, which knows of accept queues what the board says: not for who sees
+    /// its own queue where that counts.
+    #[inline]
+    fn plain(&self, seated: &Seated, slot: Slot, request: &Request<'_>) -> Option<Plain> {
+        if self.life.listeners().any() && seated.gate.is_pressed() {
+            return None;
+        }
+        Plain::of(slot, request)
     }
 
     /// Decides as for a name that got no slot.

@@ -68,26 +68,18 @@ impl Pages {
             .expect("a page of that size");
         writers.tick.publish_clock(clock);
         writers.tick.beat(now_ns);
-        let report = ScopeReport {
-            word: ScopeWord {
-                state: ScopeState::Healthy,
-                short: false,
-                near: false,
-                entry: ENTRY,
-                tight: ENTRY / 2,
-            },
-            allowed_qps_milli: u64::MAX,
-            cause: Cause::None,
-            since_ns: 0,
-            inflight: 0,
-        };
-        writers.tick.publish_scope(0, &report);
+        writers.tick.publish_scope(0, &report(false));
         Self {
             board,
             ledger,
             writers,
             lines: 0,
         }
+    }
+
+    /// Has decisions count what the host's scope holds each time, as where its entry limit is small.
+    pub fn count_each_time(&mut self) {
+        self.writers.tick.publish_scope(0, &report(true));
     }
 
     /// A resource with these rules in its record.
@@ -152,6 +144,23 @@ impl Pages {
         };
         let generation = self.writers.seats.seat(1, process).expect("a free seat");
         Gate::new(self.board, self.ledger, 1, generation)
+    }
+}
+
+/// A healthy host.
+const fn report(near: bool) -> ScopeReport {
+    ScopeReport {
+        word: ScopeWord {
+            state: ScopeState::Healthy,
+            short: false,
+            near,
+            entry: ENTRY,
+            tight: ENTRY / 2,
+        },
+        allowed_qps_milli: u64::MAX,
+        cause: Cause::None,
+        since_ns: 0,
+        inflight: 0,
     }
 }
 

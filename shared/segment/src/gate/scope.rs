@@ -53,7 +53,7 @@ impl Gate {
     fn has_room(&self, scope: u32) -> bool {
         let word = self.board.scope_word(scope);
         let is_far = || self.held(scope, None).all < ScopeWord::unpack(word).entry / 2;
-        is_open(word) || (ScopeWord::is_calm(word) && is_far())
+        is_open(word) || (ScopeWord::is_at_rest(word) && is_far())
     }
 
     /// Whether a scope of the caller counts at each decision. Who knows its own accept queue looks at it

@@ -25,7 +25,7 @@ fn main() -> ExitCode {
         "bare" => (pages.plain("bare", None), Outcome::Ok),
         "flow" => (pages.plain("flow", Some(NEVER_REACHED)), Outcome::Ok),
         "full" => (pages.plain("full", Some(0)), Outcome::Ok),
-        "flow_degrade" => {
+        "flow_degrade" | "small_scope" => {
             let rules = [flow(NEVER_REACHED), breaker(NEVER_SLOW)];
             (pages.ruled("both", &rules), Outcome::Ok)
         }
@@ -42,6 +42,9 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    if resource == "small_scope" {
+        pages.count_each_time();
+    }
     let gate = pages.gate();
     // Lanes, cells and breakers are as they are after the first calls.
     for _call in 0..64 {
