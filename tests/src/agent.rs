@@ -105,6 +105,18 @@ impl Agent {
         agent
     }
 
+    /// Gives it other rules, in the place of those it was started with. It finds them by itself.
+    ///
+    /// # Panics
+    /// If they cannot be written.
+    #[expect(clippy::expect_used, reason = "a test ends here")]
+    pub fn write_rules(&self, rules: &str) {
+        let new = self.dir.path().join("new.toml");
+        fs::write(&new, rules).expect("the directory is ours");
+        let place = self.dir.path().join("rules.d").join("test.toml");
+        fs::rename(new, place).expect("the directory is ours");
+    }
+
     /// Its runtime directory.
     pub fn runtime_dir(&self) -> PathBuf {
         self.dir.path().join("run")
