@@ -9,43 +9,33 @@ use tidegate_tests::until::{self, SOON};
 
 /// Limits of every kind that remembers. A minute is longer than the test.
 fn rules(version: u32, count: u32, threshold: u32) -> String {
-    let mut rules =
-        format!("[[flow]]\nid = \"v{version}\"\nresource = \"version-{version}\"\ncount = 0\n");
-    let mut add = |kind: &str, resource: &str, more: &str| {
-        rules.push_str(&format!(
-            "[[{kind}]]\nid = \"{resource}\"\nresource = \"{resource}\"\n{more}\n"
-        ));
+    let rule = |kind: &str, resource: &str, more: &str| {
+        format!("[[{kind}]]\nid = \"{resource}\"\nresource = \"{resource}\"\n{more}\n")
     };
     let minute = format!("count = {count}\nwindow = \"60s\"");
-    add("flow", "window", &minute);
-    add("flow", "strict", &format!("{minute}\nstrict = true"));
-    add(
-        "flow",
-        "origin",
-        &format!("{minute}\nlimit_origin = \"shop\""),
-    );
-    add(
-        "flow",
-        "paced",
-        "count = 0.01\nbehavior = \"pace\"\nmax_queueing_time = \"1ms\"",
-    );
-    add(
-        "flow",
-        "places",
-        &format!("grade = \"concurrency\"\ncount = {count}"),
-    );
-    add(
-        "param",
-        "value",
-        &format!("index = 0\n{minute}\nitems = [{{ value = \"vip\", count = 1 }}]"),
-    );
+    let places = format!("grade = \"concurrency\"\ncount = {count}");
+    let paced = "count = 0.01\nbehavior = \"pace\"\nmax_queueing_time = \"1ms\"";
+    let items = "items = [{ value = \"vip\", count = 1 }]";
     let breaker = "grade = \"error_count\"\nmin_requests = 1\nrecovery_timeout = \"1h\"";
-    add(
-        "degrade",
-        "broken",
-        &format!("{breaker}\nthreshold = {threshold}"),
-    );
-    rules
+    [
+        rule("flow", &format!("version-{version}"), "count = 0"),
+        rule("flow", "window", &minute),
+        rule("flow", "strict", &format!("{minute}\nstrict = true")),
+        rule(
+            "flow",
+            "origin",
+            &format!("{minute}\nlimit_origin = \"shop\""),
+        ),
+        rule("flow", "paced", paced),
+        rule("flow", "places", &places),
+        rule("param", "value", &format!("index = 0\n{minute}\n{items}")),
+        rule(
+            "degrade",
+            "broken",
+            &format!("{breaker}\nthreshold = {threshold}"),
+        ),
+    ]
+    .concat()
 }
 
 /// The resources, but for the breaker's.
