@@ -190,3 +190,36 @@ fn metrics_say_what_kind_of_reason_a_missing_signal_has() {
             .all(|line| metrics.lines().any(|shown| shown == line))
     });
 }
+
+#[test]
+fn status_and_metrics_tell_the_steps_in_use_and_what_would_make_a_signal_available() {
+    let agent = Agent::start("", CALM);
+    let (told, _time) = until_it::found("a sampled host", Duration::from_secs(10), || {
+        let status = agent.get("/v1/status");
+        let value = &status["scopes"][0]["signals"]["cpu"]["value"];
+        value.is_f64().then_some(status)
+    });
+    for scope in told["scopes"].as_array().expect("scopes") {
+        let signals = scope["signals"].as_object().expect("signals");
+        assert_eq!(signals.len(), SignalId::COUNT);
+        for (name, signal) in signals {
+            let has_remedy = signal["remedy"]
+                .as_str()
+                .is_some_and(|text| !text.is_empty());
+            assert_eq!(signal["value"].is_null(), has_remedy, "{name}: {signal}");
+        }
+    }
+    let (own, host) = (&told["agent"], &told["scopes"][0]);
+    let trigger = &own["psi_triggers"]["cpu"]["rung"];
+    let metrics = agent.ask_http("GET", "/metrics", "").body;
+    for (ladder, rung) in [
+        ("ladder=\"sampler\"", &own["scheduling"]),
+        ("ladder=\"clock\"", &own["clock"]),
+        ("ladder=\"trigger cpu\"", trigger),
+    ] {
+        let line = format!("tidegate_rung{{{ladder},rung={rung}}} 1");
+        assert!(metrics.contains(&line), "{line} is missing in {metrics}");
+    }
+    assert!(host["waiters"].is_string(), "{host}");
+    assert!(metrics.contains("tidegate_waiters_rung{scope=\"host\",rung="));
+}

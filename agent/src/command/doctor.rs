@@ -20,9 +20,10 @@ use crate::config::{Config, DEFAULT_PATH};
 use crate::control::{Driver, Handle, Plan, ScopeSnapshot, Snapshot, Triggers, WaiterRung, start};
 use crate::kernel::{self, Report, TickEnd};
 use crate::signal::{
-    AcceptQueues, Fault, Missing, Pressure, PressureTriggers, Reading, Roots, Sampler, TriggerForm,
-    TriggerRefusal, readable,
+    AcceptQueues, Fault, Pressure, PressureTriggers, Roots, Sampler, TriggerForm, TriggerRefusal,
+    readable,
 };
+use crate::telemetry::signal::Signal;
 use crate::telemetry::threads;
 
 /// How long it looks at least: rates need two samples, throttling some periods.
@@ -90,19 +91,6 @@ struct Scope {
     signals: BTreeMap<&'static str, Signal>,
     /// Its threads by what their names begin with, those that used most CPU.
     threads: Vec<threads::Group>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-enum Signal {
-    Measured {
-        value: f64,
-        unit: &'static str,
-    },
-    Missing {
-        not_measured: String,
-        remedy: &'static str,
-    },
 }
 
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
@@ -176,16 +164,12 @@ fn is_begun_only(scope: &ScopeSnapshot) -> bool {
 
 impl Findings {
     fn of(snapshot: &Snapshot, report: &Report) -> Self {
-        let (clock, better_clock) = if snapshot.uses_counter {
-            ("counter", None)
-        } else {
-            let better = "a processor with a constant counter that the kernel's clock uses";
-            ("kernel", Some(better))
-        };
+        let better_clock = "a processor with a constant counter that the kernel's clock uses";
+        let better_clock = (!snapshot.uses_counter).then_some(better_clock);
         Self {
             rungs: Rungs {
                 kernel: Kernel::of(report),
-                clock: Rung::new(clock, better_clock),
+                clock: Rung::new(snapshot.clock(), better_clock),
                 sampler: Rung::new(snapshot.scheduling.name(), snapshot.scheduling.better()),
                 accept_queues: accept_queues(),
                 psi_triggers: psi_triggers(&snapshot.triggers),
@@ -307,24 +291,5 @@ impl Scope {
             writeln!(text, "  {threads}")?;
         }
         Ok(())
-    }
-}
-
-impl Signal {
-    fn of(id: SignalId, reading: Reading) -> Self {
-        match reading.get() {
-            Ok(value) => Self::Measured {
-                value,
-                unit: id.unit().name(),
-            },
-            Err(missing) => Self::missing(id, missing),
-        }
-    }
-
-    fn missing(id: SignalId, missing: Missing) -> Self {
-        Self::Missing {
-            not_measured: missing.to_string(),
-            remedy: missing.remedy(id),
-        }
     }
 }

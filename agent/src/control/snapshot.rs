@@ -35,6 +35,17 @@ pub struct Snapshot {
     pub scopes: Vec<ScopeSnapshot>,
 }
 
+impl Snapshot {
+    /// Where the time comes from: the word used in reports.
+    pub const fn clock(&self) -> &'static str {
+        if self.uses_counter {
+            "counter"
+        } else {
+            "kernel"
+        }
+    }
+}
+
 /// The pressure triggers of the sampler thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Triggers {

@@ -84,7 +84,7 @@ impl KernelSignals {
             Some(lack) => runqueue::lack(host, lack),
         }
         runqueue::tell_share(host);
-        host.set(SignalId::GcPause, Err(Fault::GroupOnly).named(SOURCE));
+        group_only(host);
         let pauses = self.end.as_ref().map(TickEnd::pauses);
         for (place, group) in groups.iter_mut() {
             let slot = slot_of(place).filter(|slot| *slot < view.extent.slots);
@@ -175,6 +175,13 @@ fn tell_groups(end: &TickEnd, told: &mut Vec<u64>, groups: &mut Groups) -> bool 
     changed
 }
 
+/// What no program ever tells of the host.
+fn group_only(host: &mut Readings) {
+    for id in [SignalId::GcPause, SignalId::PreemptedBy] {
+        host.set(id, Err(Fault::GroupOnly).named(SOURCE));
+    }
+}
+
 fn missing(lack: Lack, host: &mut Readings, groups: &mut Groups) {
     let tell = |out: &mut Readings| {
         runqueue::lack(out, lack);
@@ -182,6 +189,7 @@ fn missing(lack: Lack, host: &mut Readings, groups: &mut Groups) {
         runqueue::tell_share(out);
     };
     tell(host);
+    group_only(host);
     for (_place, group) in groups.iter_mut() {
         let (_kernel, out) = group.kernel_and_readings();
         tell(out);
@@ -205,6 +213,10 @@ mod tests {
         assert_eq!(host.value(SignalId::RunqueueWait), Some(3.0));
         let missing = host.get(SignalId::RunqueueWaitP99).get().unwrap_err();
         assert_eq!(missing.fault, Fault::Kernel(Lack::SwitchedOff));
+        for id in [SignalId::GcPause, SignalId::PreemptedBy] {
+            let missing = host.get(id).get().unwrap_err();
+            assert_eq!(missing.fault, Fault::GroupOnly, "{}", id.name());
+        }
     }
 
     #[test]

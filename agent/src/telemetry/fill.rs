@@ -10,10 +10,10 @@ use tidegate_segment::clock::monotonic_ns;
 use super::kernel;
 use super::metric::MetricId;
 use super::scrape::Scrape;
-use crate::control::ScopeSnapshot;
+use crate::control::{ScopeSnapshot, Snapshot, WaiterRung};
 use crate::door::Context;
 use crate::door::tenants::Named;
-use crate::signal::Pressure;
+use crate::signal::{Pressure, TriggerForm};
 use crate::tenant::Tenant;
 
 /// A scrape of the agent, the scopes and these tenants.
@@ -30,6 +30,7 @@ pub fn scrape(context: &Context, tenants: &[Named]) -> Scrape {
     if let Some(programs) = &context.kernel {
         kernel::fill(&mut scrape, &programs.report(), &snapshot);
     }
+    fill_rungs(&mut scrape, &snapshot);
     scrape.set_count(MetricId::Ticks, &[], snapshot.ticks);
     for (pressure, count) in Pressure::ALL.iter().zip(snapshot.triggers.early) {
         scrape.set_count(MetricId::EarlyTicks, &[pressure.name()], count);
@@ -37,6 +38,17 @@ pub fn scrape(context: &Context, tenants: &[Named]) -> Scrape {
     scrape.set_count(MetricId::RecordingLost, &[], snapshot.recording_lost);
     fill_process(&mut scrape);
     scrape
+}
+
+/// The steps in use, as `tidegate doctor` tells them with what would give better ones.
+fn fill_rungs(scrape: &mut Scrape, snapshot: &Snapshot) {
+    let mut set = |ladder, rung| scrape.set_flag(MetricId::Rung, &[ladder, rung], true);
+    set("sampler", snapshot.scheduling.name());
+    set("clock", snapshot.clock());
+    let ladders = ["trigger cpu", "trigger memory", "trigger io"];
+    for (ladder, state) in ladders.into_iter().zip(snapshot.triggers.states) {
+        set(ladder, state.map_or("none", TriggerForm::name));
+    }
 }
 
 fn fill_scope(scrape: &mut Scrape, scope: &ScopeSnapshot) {
@@ -52,6 +64,8 @@ fn fill_scope(scrape: &mut Scrape, scope: &ScopeSnapshot) {
             }
         }
     }
+    let rung = WaiterRung::of(&scope.readings).name();
+    scrape.set_flag(MetricId::WaitersRung, &[name, rung], true);
     let word = scope.published.word();
     for state in ScopeState::ALL {
         let labels = [name, state.name()];

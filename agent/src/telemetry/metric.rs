@@ -67,7 +67,9 @@ pub enum Label {
     Cause,
     /// Who refused, see [`tidegate_abi::decision::RefusalKind`].
     Reason,
-    /// Step of the ladder of kernel programs, see [`crate::kernel::Rung`].
+    /// What has better and worse steps: `sampler`, `clock`, or `trigger` with a pressure.
+    Ladder,
+    /// Step of a ladder, such as [`crate::kernel::Rung`].
     Rung,
     /// What was lost: `wait`, `pause`, or a pause that is `unpaired`.
     Lost,
@@ -86,6 +88,7 @@ impl Label {
             Self::Resource => "resource",
             Self::Rule => "rule",
             Self::Reason => "reason",
+            Self::Ladder => "ladder",
             Self::Rung => "rung",
             Self::Lost => "what",
             Self::Pressure => "pressure",
@@ -201,6 +204,10 @@ metric_table! {
     ConfigReloadSuccessful: "tidegate_config_last_reload_successful" Gauge None []
         "1 if the last reload of configuration and rules was taken over, 0 if it was refused.";
 
+    Rung: "tidegate_rung" Gauge None [Ladder Rung]
+        "The step of a ladder that is in use; the value is always 1.";
+    WaitersRung: "tidegate_waiters_rung" Gauge None [Scope Rung]
+        "Where the number of tasks of a scope that wait for a CPU comes from; the value is always 1.";
     KernelRung: "tidegate_kernel_rung" Gauge None [Rung]
         "1 for the step of the ladder by which the kernel's scheduler is watched, else 0.";
     KernelOverhead: "tidegate_kernel_overhead" Gauge None []

@@ -5,5 +5,6 @@ pub mod fill;
 mod kernel;
 pub mod metric;
 pub mod scrape;
+pub mod signal;
 pub mod status;
 pub mod threads;

@@ -12,14 +12,15 @@ use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::ledger::NodeCounts;
 
 use super::kernel::{Ebpf, Neighbour};
+use super::signal::Signal;
 use super::threads;
-use crate::control::{ScopeSnapshot, Snapshot};
+use crate::control::{ScopeSnapshot, Snapshot, WaiterRung};
 use crate::door::Context;
 use crate::door::tenants::Named;
 use crate::kernel::Telemetry;
 use crate::rule::Body;
 use crate::rule::degrade::Guarded;
-use crate::signal::{Pressure, Reading, TriggerForm, readable};
+use crate::signal::{Pressure, TriggerForm, readable};
 use crate::tenant::Tenant;
 use crate::tenant::breakers::BreakerNow;
 use crate::tenant::client::Client as Connected;
@@ -42,6 +43,8 @@ struct Agent {
     ticks: u64,
     /// How the kernel schedules the sampler thread.
     scheduling: &'static str,
+    /// Where the time comes from.
+    clock: &'static str,
     /// What can make a tick come early, by what tasks wait for.
     psi_triggers: BTreeMap<&'static str, Trigger>,
     ebpf: Ebpf,
@@ -69,6 +72,8 @@ pub struct Scope {
     /// Where it stands on the way to the next state.
     course: Course,
     signals: BTreeMap<&'static str, Signal>,
+    /// Where the number of tasks that wait for a CPU comes from.
+    waiters: &'static str,
     /// Its threads by what their names begin with, those that used most CPU; none of the host.
     threads: Vec<threads::Group>,
     /// Who takes the CPU from it most often; null if nobody does, or nothing tells it.
@@ -91,14 +96,6 @@ struct Course {
     ineffective: bool,
     /// The overload has ended and stays, with the entry limit, for want of changes in this hour.
     resting: bool,
-}
-
-/// A number, or why there is none.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-enum Signal {
-    Measured { value: f64, unit: &'static str },
-    NotMeasured { not_measured: String },
 }
 
 #[derive(Debug, Serialize)]
@@ -175,6 +172,7 @@ impl Status {
                 tick_late_p99_ms: snapshot.late_p99.as_secs_f64() * 1e3,
                 ticks: snapshot.ticks,
                 scheduling: snapshot.scheduling.name(),
+                clock: snapshot.clock(),
                 psi_triggers: psi_triggers(&snapshot),
                 ebpf: Ebpf::of(context.kernel.as_ref().map(Telemetry::report).as_ref()),
                 rules_generation: default.board().rules_generation(),
@@ -311,8 +309,9 @@ impl Scope {
                 resting: published.resting,
             },
             signals: readings
-                .map(|(id, reading)| (id.name(), Signal::of(id.unit().name(), reading)))
+                .map(|(id, reading)| (id.name(), Signal::of(id, reading)))
                 .collect(),
+            waiters: WaiterRung::of(&scope.readings).name(),
             threads: threads::of(scope),
             neighbour: Neighbour::of(scope, all),
             limits: Limits {
@@ -333,17 +332,6 @@ fn inflight_limit(scope: &ScopeSnapshot) -> Option<u32> {
         ScopeState::Reject => 0,
     };
     (limit < ScopeWord::LIMIT_MAX).then_some(limit)
-}
-
-impl Signal {
-    fn of(unit: &'static str, reading: Reading) -> Self {
-        match reading.get() {
-            Ok(value) => Self::Measured { value, unit },
-            Err(missing) => Self::NotMeasured {
-                not_measured: missing.to_string(),
-            },
-        }
-    }
 }
 
 impl Resource {

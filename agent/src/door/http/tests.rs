@@ -373,6 +373,7 @@ async fn the_status_has_its_shape() {
     assert_eq!(
         keys(&status["agent"]),
         [
+            "clock",
             "ebpf",
             "psi_triggers",
             "rules_generation",

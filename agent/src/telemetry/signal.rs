@@ -1,0 +1,42 @@
+//! A signal of a scope, as status and doctor tell it.
+
+use serde::Serialize;
+use tidegate_abi::signal::SignalId;
+
+use crate::signal::Reading;
+
+/// A number, or why there is none.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum Signal {
+    /// It was measured.
+    Measured {
+        /// In `unit`.
+        value: f64,
+        /// Word for the unit.
+        unit: &'static str,
+    },
+    /// It was not.
+    Missing {
+        /// The source, and what is wrong with it.
+        not_measured: String,
+        /// What would make it available.
+        remedy: &'static str,
+    },
+}
+
+impl Signal {
+    /// The reading of a signal, in words.
+    pub fn of(id: SignalId, reading: Reading) -> Self {
+        match reading.get() {
+            Ok(value) => Self::Measured {
+                value,
+                unit: id.unit().name(),
+            },
+            Err(missing) => Self::Missing {
+                not_measured: missing.to_string(),
+                remedy: missing.remedy(id),
+            },
+        }
+    }
+}
