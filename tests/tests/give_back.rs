@@ -35,6 +35,31 @@ idle_time = \"1s\"
 /// Idle, rest, and a slow machine.
 const GIVEN_BACK: Duration = Duration::from_mins(1);
 
+/// Slots for all that is named here, and not for every name.
+const SOME: &str = "
+[pages]
+max_resources = 32
+";
+
+fn connect(agent: &Agent) -> Client {
+    let client = Client::builder().runtime_dir(agent.runtime_dir()).connect();
+    let client = client.expect("the agent serves");
+    assert_eq!(client.status().door, Some(Door::Shm));
+    client
+}
+
+/// Asks for names until there is no slot left for one more.
+fn fill(client: &Client) {
+    for number in 0..40 {
+        let resource = client.resource(&format!("name-{number}"));
+        resource
+            .expect("it is a name")
+            .enter()
+            .expect("it works")
+            .ok();
+    }
+}
+
 /// What a service is told that asks for a name and fails with it.
 fn fails(client: &Client, name: &str) -> Result<(), RefusalKind> {
     let resource = client.resource(name).expect("it is a name");
@@ -53,20 +78,11 @@ fn counted_as(agent: &Agent, name: &str) -> String {
 #[test]
 fn names_beyond_the_slots_are_protected_and_idle_ones_make_room_but_for_open_breakers() {
     let agent = Agent::start(RULES, &format!("{CALM}{FEW}"));
-    let client = Client::builder().runtime_dir(agent.runtime_dir()).connect();
-    let client = client.expect("the agent serves");
-    assert_eq!(client.status().door, Some(Door::Shm));
+    let client = connect(&agent);
     assert_eq!(fails(&client, "broken"), Ok(()));
     let quiet = client.resource("quiet").expect("it is a name");
     quiet.enter().expect("its breaker is closed").ok();
-    for number in 0..20 {
-        let resource = client.resource(&format!("name-{number}"));
-        resource
-            .expect("it is a name")
-            .enter()
-            .expect("it works")
-            .ok();
-    }
+    fill(&client);
     // No slot is left. The pattern's rule holds what matches it all the same.
     assert_eq!(fails(&client, "closed/late"), Err(RefusalKind::Flow));
     assert_eq!(counted_as(&agent, "closed/late"), "__other__:closed/.*");
@@ -92,4 +108,27 @@ fn names_beyond_the_slots_are_protected_and_idle_ones_make_room_but_for_open_bre
     assert_eq!(fails(&client, "broken"), Err(RefusalKind::Degrade));
     let states = agent.get("/v1/explain?resource=broken");
     assert_eq!(states.pointer("/rules/0/now/breaker"), Some(&json!("open")));
+}
+
+#[test]
+fn a_service_whose_names_share_a_slot_is_held_to_rules_that_come_for_them() {
+    let agent = Agent::start(RULES, &format!("{CALM}{SOME}"));
+    let client = connect(&agent);
+    fill(&client);
+    let late = ["late", "new/late"].map(|name| client.resource(name).expect("it is a name"));
+    for resource in &late {
+        resource.enter().expect("no rule is for it").ok();
+        assert_eq!(counted_as(&agent, resource.name()), "__other__");
+    }
+    let new = "[[flow]]\nid = \"named\"\nresource = \"late\"\ncount = 0\n\
+               [[flow]]\nid = \"new\"\nresource = \"new/.*\"\nregex = true\ncount = 0\n";
+    agent.write_rules(&format!("{RULES}{new}"));
+    for resource in &late {
+        until::holds(resource.name(), until::SOON, || resource.enter().is_err());
+    }
+    // And let go where the rules go again.
+    agent.write_rules(RULES);
+    for resource in &late {
+        until::holds(resource.name(), until::SOON, || resource.enter().is_ok());
+    }
 }

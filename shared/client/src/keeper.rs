@@ -20,6 +20,7 @@ use crate::error::ConnectError;
 use crate::life::{Life, Phase};
 use crate::question::Question;
 use crate::session::{Session, Way};
+use crate::sharing::Sharing;
 
 /// The first pause after a failure, and after the end of a session.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
@@ -36,6 +37,8 @@ pub(crate) struct Keeper {
     failures: u32,
     /// The pages of the session in force, if it has a seat.
     pages: Option<Pages>,
+    /// Names of the present connection that share a slot.
+    sharing: Sharing,
 }
 
 /// A connection with what is under way on it.
@@ -87,6 +90,7 @@ impl Keeper {
             life,
             failures: 0,
             pages: None,
+            sharing: Sharing::default(),
         };
         std::thread::Builder::new()
             .name("tidegate".to_owned())
@@ -159,6 +163,7 @@ impl Keeper {
 
     /// Serves a connection to its end; `Ok` when the client is dropped.
     fn serve(&mut self, mut service: Service) -> Result<(), ConnectError> {
+        self.sharing = Sharing::begin(&service.way);
         self.life.lock().all_pending(self.life.listeners());
         let end = loop {
             if let Err(end) = self.step(&mut service) {
@@ -177,10 +182,12 @@ impl Keeper {
 
     /// Gets on as far as possible, then waits for the next event and handles it.
     fn step(&mut self, service: &mut Service) -> Result<(), End> {
+        self.sharing.look(&service.way, self.life);
         if service.asked.is_none() {
             self.advance(service)?;
         }
-        let [answered, rung] = wait([service.connection.as_fd(), self.life.bell()], None)?;
+        let patience = self.sharing.patience();
+        let [answered, rung] = wait([service.connection.as_fd(), self.life.bell()], patience)?;
         if rung {
             self.life.silence();
             if self.life.closing() {
@@ -236,10 +243,11 @@ impl Keeper {
         Ok(())
     }
 
-    fn take_answer(&self, service: &mut Service) -> Result<(), ConnectError> {
+    fn take_answer(&mut self, service: &mut Service) -> Result<(), ConnectError> {
         match service.asked.take() {
             Some(Asked::Slot(entry)) => {
-                let slot = service.connection.receive(slot_in)?;
+                let (slot, shares) = service.connection.receive(slot_in)?;
+                self.sharing.note(&entry, shares);
                 self.life
                     .change(|_state| entry.resolved(service.number, slot));
                 Ok(())
@@ -273,18 +281,18 @@ impl Keeper {
     }
 }
 
-/// The slot that the agent answers with.
-fn slot_in(message: Message<'_>) -> Result<Slot, ConnectError> {
+/// The slot that the agent answers with, and whether others share it.
+fn slot_in(message: Message<'_>) -> Result<(Slot, bool), ConnectError> {
     if let Message::Resolved {
         slot: index,
         generation,
-        overflow: _,
+        overflow,
     } = message
     {
-        Ok(Slot { index, generation })
+        Ok((Slot { index, generation }, overflow != 0))
     } else if let Message::Fault { .. } = message {
         // The agent has no place for the name: it shares the slot of all such names.
-        Ok(Slot::OVERFLOW)
+        Ok((Slot::OVERFLOW, true))
     } else {
         Err(ConnectError::Unexpected("no answer to a resolve"))
     }

@@ -67,6 +67,7 @@ mod question;
 mod refused;
 mod resource;
 mod session;
+mod sharing;
 #[cfg(feature = "tower")]
 pub mod tower;
 

@@ -59,6 +59,14 @@ impl Way {
         }
     }
 
+    /// Generation of the rules in force on its pages; 0 without pages.
+    pub(crate) fn rules_generation(&self) -> u64 {
+        match self {
+            Self::Seated(seated) => seated.gate.board().rules_generation(),
+            Self::Open | Self::Asking(_) => 0,
+        }
+    }
+
     /// Its connection is over: the permits that the agent holds for it end. Pages still decide.
     pub(crate) fn close(&self) {
         if let Self::Asking(asker) = self {
