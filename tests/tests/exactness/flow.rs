@@ -94,7 +94,9 @@ fn alone_eight_processes_behind_a_strict_rule_keep_it_in_every_window() {
     // After any pass, the hundredth is half a second away.
     let close = passes.too_close(100, 500_000_000 / 100);
     assert_eq!(close, None, "of {} passes", passes.len());
-    assert!(passes.len() >= 450, "only {} of 500 passed", passes.len());
+    // The first of them at once. That later ones use it up as well is tested on a scripted clock: how many ask here
+    // depends on what else the machine does.
+    assert!(passes.len() >= 100, "only {} passed", passes.len());
 }
 
 #[test]
