@@ -111,6 +111,43 @@ fn a_sample_allocates_nothing_once_files_and_threads_are_known() {
 }
 
 #[test]
+fn processes_that_come_and_go_are_counted_however_often_the_group_is_looked_at() {
+    let Some(group) = Confined::busy("company") else {
+        return;
+    };
+    let mut sampler = Sampler::new(Roots::default());
+    let key = sampler
+        .watch_process(group.pid())
+        .expect("watches the group");
+    let start = Instant::now();
+    let mut becomes = |threads: f64| {
+        let mut last = None;
+        // For a second, so that it stays.
+        let mut seen = 0;
+        let limit = start.elapsed() + Duration::from_mins(1);
+        let found = until(start, limit, |now_ns| {
+            sampler.sample(now_ns);
+            last = sampler.group(key)?.readings().value(SignalId::Threads);
+            let is_wanted = last.is_some_and(|told| (told - threads).abs() < 0.5);
+            seen = if is_wanted { seen + 1 } else { 0 };
+            (seen > 10).then_some(())
+        });
+        assert!(found.is_some(), "{threads} expected, last {last:?}");
+    };
+    becomes(1.0);
+    let mut guest = std::process::Command::new("sleep")
+        .arg("120")
+        .spawn()
+        .expect("starts");
+    let procs = format!("/sys/fs/cgroup/cpu{}/cgroup.procs", group.cgroup);
+    fs::write(procs, guest.id().to_string()).expect("joins the group");
+    becomes(2.0);
+    guest.kill().expect("ends");
+    guest.wait().expect("ended");
+    becomes(1.0);
+}
+
+#[test]
 fn a_cgroup2_without_the_cpu_controller_is_not_called_never_throttled() {
     let top = PathBuf::from("/sys/fs/cgroup/unified");
     let controllers = fs::read_to_string(top.join("cgroup.controllers"));

@@ -158,16 +158,6 @@ impl KeptFile {
         buffer.content(filled)
     }
 
-    /// Whether it is open.
-    pub(crate) fn is_open(&self) -> bool {
-        self.open.is_some()
-    }
-
-    /// Closes it; the next read opens it again.
-    pub(crate) fn close(&mut self) {
-        self.open = None;
-    }
-
     fn read_opened_anew(&mut self, buffer: &mut ReadBuffer) -> Result<usize, Fault> {
         self.is_opened_anew = true;
         let opened = File::open(&self.path).map_err(|error| Fault::of(&error));

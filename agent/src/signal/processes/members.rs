@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::super::directory;
-use super::super::kept_file::{KeptFile, ReadBuffer};
+use super::super::kept_file::ReadBuffer;
 use super::super::parse::{lines, number};
 use super::super::reading::{Fault, Missing, Named as _};
 use super::Scan;
@@ -29,12 +29,16 @@ const NAMES_MAX: usize = GROUPS_MAX + 1024;
 
 const PROCS: &str = "cgroup.procs";
 
-/// Reads the lists of processes, of which the first ones stay open.
+/// System calls to read one list.
+const READ_CALLS: u32 = 3;
+
+/// Reads the lists of processes. They are opened for each reading: v1 gives one descriptor the list that it made for it
+/// last for as long as that is asked for more than once a second, whoever has come or gone since.
 #[derive(Debug)]
 pub(super) struct Members {
     top: PathBuf,
-    /// By the directory of the group.
-    lists: BTreeMap<PathBuf, KeptFile>,
+    /// Path of each list, by the directory of its group.
+    lists: BTreeMap<PathBuf, PathBuf>,
     search: Search,
 }
 
@@ -53,17 +57,11 @@ struct Search {
 impl Members {
     /// A reader for the group in this directory.
     pub(super) fn new(top: &Path) -> Self {
-        let list = KeptFile::new(top.join(PROCS));
         Self {
             top: top.to_path_buf(),
-            lists: BTreeMap::from([(top.to_path_buf(), list)]),
+            lists: BTreeMap::from([(top.to_path_buf(), top.join(PROCS))]),
             search: Search::default(),
         }
-    }
-
-    /// How many lists are open.
-    pub(super) fn kept(&self) -> usize {
-        self.lists.values().filter(|list| list.is_open()).count()
     }
 
     /// Searches for groups below, once a second, until the turn is over; `false` = it is not finished yet.
@@ -107,9 +105,8 @@ impl Members {
         let mut result = Ok(());
         let top = &self.top;
         self.lists.retain(|dir, list| {
-            let was_open = list.is_open();
-            scan.spend(if was_open { 1 } else { 3 });
-            match list.read(buffer) {
+            scan.spend(READ_CALLS);
+            match buffer.read_once(list) {
                 Ok(bytes) => {
                     let room = PROCESSES_MAX.saturating_add(1).saturating_sub(pids.len());
                     pids.extend(lines(bytes).filter_map(pid).take(room));
@@ -120,9 +117,6 @@ impl Members {
                 Err(Fault::Os(libc::ENODEV | libc::EOPNOTSUPP)) => return false,
                 Err(fault) if fault.is_absent() => return false,
                 Err(fault) => result = Err(fault),
-            }
-            if !was_open && list.is_open() && !scan.may_keep() {
-                list.close();
             }
             true
         });
@@ -135,7 +129,7 @@ impl Members {
 
 impl Search {
     /// Adds the groups in the directory that is next.
-    fn look_into(&mut self, top: &Path, lists: &mut BTreeMap<PathBuf, KeptFile>) {
+    fn look_into(&mut self, top: &Path, lists: &mut BTreeMap<PathBuf, PathBuf>) {
         let below = self.at.strip_prefix(top).unwrap_or(&self.at);
         if below.iter().count() >= DEPTH_MAX {
             return;
@@ -156,7 +150,7 @@ impl Search {
             path.push(OsStr::from_bytes(name));
             if !lists.contains_key(path) {
                 if lists.len() < GROUPS_MAX {
-                    lists.insert(path.clone(), KeptFile::new(path.join(PROCS)));
+                    lists.insert(path.clone(), path.join(PROCS));
                 } else {
                     *is_crowded = true;
                 }

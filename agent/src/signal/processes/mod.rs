@@ -153,8 +153,7 @@ impl Processes {
         self.go_on(scan, buffer, out);
         self.kept = self.kept.saturating_add(scan.kept().wrapping_sub(kept));
         if !self.is_looking {
-            let of_processes: usize = self.known.values().map(Process::kept).sum();
-            self.kept = of_processes.saturating_add(self.members.kept());
+            self.kept = self.known.values().map(Process::kept).sum();
         }
     }
 
