@@ -110,7 +110,10 @@ impl Directory {
         let mut writer = self.writer.lock();
         writer.end_rests(seats, now_ns);
         let slots = writer.names.len();
-        let short = !writer.has_room(SHORT_SHARE);
+        let short = Short {
+            slots: !writer.has_room(SHORT_SHARE),
+            room: writer.room.is_short() || writer.rules.is_short(),
+        };
         let mut left = LOOKS;
         for _look in 0..slots.min(LOOKS) {
             let place = writer.idle.next % slots.max(1);
@@ -118,7 +121,7 @@ impl Directory {
             let Some((name, slot)) = writer.names.get(place).cloned() else {
                 break;
             };
-            let Some(candidate) = self.candidate(&writer, &name, slot, short) else {
+            let Some(candidate) = self.candidate(&writer, (&name, slot), short) else {
                 writer.idle.forget(place);
                 continue;
             };
@@ -140,17 +143,25 @@ impl Directory {
     }
 
     /// A slot that may go, if it is idle; `None` for one that stays in any case.
-    fn candidate(&self, writer: &Writer, name: &str, slot: Slot, short: bool) -> Option<Candidate> {
+    fn candidate(
+        &self,
+        writer: &Writer,
+        (name, slot): (&str, Slot),
+        short: Short,
+    ) -> Option<Candidate> {
         if name.contains(SEPARATORS) {
             return Some(Candidate { slot, rules: None });
+        }
+        if !short.slots && !short.room {
+            return None;
         }
         let is_ours = [Slot::OVERFLOW, Slot::INBOUND].contains(&slot);
         if is_ours || name.is_empty() || self.limits().names(name) {
             return None;
         }
         let rules = lines(&writer.board(), slot)?;
-        let has_room = !rules.is_empty() && (writer.room.is_short() || writer.rules.is_short());
-        (short || has_room).then_some(Candidate {
+        let may_go = short.slots || (short.room && !rules.is_empty());
+        may_go.then_some(Candidate {
             slot,
             rules: Some(rules),
         })
@@ -191,6 +202,14 @@ impl Directory {
             Err(fault) => tracing::debug!(%fault, "the rule table stays as it is"),
         }
     }
+}
+
+/// What there is less than a quarter of.
+#[derive(Debug, Clone, Copy)]
+struct Short {
+    slots: bool,
+    /// Room for rules, their state or their values.
+    room: bool,
 }
 
 /// A slot that goes if it is idle.
