@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Empty};
 use hyper::Request;
@@ -10,9 +11,13 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
 use tokio::net::UnixStream;
 use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
 
 use super::NoAnswer;
 use crate::door::http;
+
+/// Longest wait for an answer.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A connection to the HTTP socket; it is kept open between requests.
 #[derive(Debug)]
@@ -48,17 +53,17 @@ impl HttpConnection {
         Ok(Self { runtime, sender })
     }
 
-    /// Sends one GET request.
+    /// Sends one GET request, and waits ten seconds for the answer.
     ///
     /// # Errors
-    /// The connection broke.
+    /// The connection broke, or no answer came.
     pub fn get(&mut self, path: &str) -> Result<Answer, NoAnswer> {
         let request = Request::get(path)
             .header("host", "tidegate")
             .body(Empty::new())
             .map_err(io::Error::other)?;
         let Self { runtime, sender } = self;
-        runtime.block_on(async {
+        runtime.block_on(in_time(async {
             sender.ready().await.map_err(io::Error::other)?;
             let response = sender
                 .send_request(request)
@@ -74,6 +79,16 @@ impl HttpConnection {
                 status,
                 body: body.to_bytes(),
             })
-        })
+        }))
     }
+}
+
+/// An answer, or that it took too long: an agent that is stopped takes connections and answers none.
+async fn in_time(
+    answer: impl Future<Output = Result<Answer, NoAnswer>>,
+) -> Result<Answer, NoAnswer> {
+    timeout(PATIENCE, answer).await.unwrap_or_else(|_elapsed| {
+        let why = format!("no answer within {} s", PATIENCE.as_secs());
+        Err(io::Error::new(io::ErrorKind::TimedOut, why).into())
+    })
 }

@@ -1,9 +1,10 @@
 //! `tidegate doctor`: every signal of this machine, or why it is missing and what would help.
 //!
 //! It runs the control loop on no pages for a few seconds, so that it shows what an agent would
-//! measure here, whether one runs or not.
+//! measure here, whether one runs or not. One that runs is asked which of the kernel's programs it uses.
 
 mod programs;
+mod running;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,6 +16,7 @@ use serde::Serialize;
 use tidegate_abi::signal::SignalId;
 
 use self::programs::Kernel;
+use self::running::Running;
 use super::output::{Failure, say};
 use crate::config::{Config, DEFAULT_PATH};
 use crate::control::{Driver, Handle, Plan, ScopeSnapshot, Snapshot, Triggers, WaiterRung, start};
@@ -51,6 +53,9 @@ pub(super) struct Options {
     /// Directory that stands for /sys/fs/cgroup
     #[arg(long, value_name = "DIR", default_value = "/sys/fs/cgroup")]
     cgroup_root: PathBuf,
+    /// Directory of the sockets of a running agent, which is asked for its kernel programs
+    #[arg(long, value_name = "DIR")]
+    runtime_dir: Option<PathBuf>,
 }
 
 /// What was found.
@@ -64,6 +69,8 @@ struct Findings {
 #[derive(Debug, Serialize)]
 struct Rungs {
     kernel: Kernel,
+    /// The kernel's programs of an agent that runs.
+    running_agent: Running,
     clock: Rung,
     sampler: Rung,
     accept_queues: Rung,
@@ -94,8 +101,10 @@ struct Scope {
 }
 
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
+    // Before its own programs add to the load.
+    let running = Running::ask(options.runtime_dir.as_deref());
     let (snapshot, report) = look(options)?;
-    let findings = Findings::of(&snapshot, &report);
+    let findings = Findings::of(&snapshot, &report, running);
     if options.json {
         say(serde_json::to_string(&findings).map_err(Failure::of)?);
     } else {
@@ -163,12 +172,13 @@ fn is_begun_only(scope: &ScopeSnapshot) -> bool {
 }
 
 impl Findings {
-    fn of(snapshot: &Snapshot, report: &Report) -> Self {
+    fn of(snapshot: &Snapshot, report: &Report, running_agent: Running) -> Self {
         let better_clock = "a processor with a constant counter that the kernel's clock uses";
         let better_clock = (!snapshot.uses_counter).then_some(better_clock);
         Self {
             rungs: Rungs {
                 kernel: Kernel::of(report),
+                running_agent,
                 clock: Rung::new(snapshot.clock(), better_clock),
                 sampler: Rung::new(snapshot.scheduling.name(), snapshot.scheduling.better()),
                 accept_queues: accept_queues(),
@@ -182,12 +192,14 @@ impl Findings {
         let mut text = String::new();
         let Rungs {
             kernel,
+            running_agent,
             clock,
             sampler,
             accept_queues,
             psi_triggers,
         } = &self.rungs;
         kernel.write(&mut text)?;
+        running_agent.write(&mut text)?;
         for (name, rung) in [
             ("clock", clock),
             ("sampler", sampler),

@@ -16,6 +16,9 @@ pub(super) struct Ebpf {
     rung: &'static str,
     /// Why it is not a better one.
     reason: String,
+    /// What would make it the best one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<&'static str>,
     /// Share of one CPU that they take, and that they may take.
     overhead: f64,
     max_overhead: f64,
@@ -57,6 +60,7 @@ impl Ebpf {
         Self {
             rung: report.rung.name(),
             reason: report.reason(),
+            remedy: report.missed.first().map(|missed| missed.lack.remedy()),
             overhead: report.overhead,
             max_overhead: report.max_overhead,
             runs_per_s: report.runs_per_s,
@@ -79,6 +83,7 @@ impl Ebpf {
         Self {
             rung: Rung::Files.name(),
             reason: "the thread for kernel programs could not be started".to_owned(),
+            remedy: None,
             overhead: 0.0,
             max_overhead: 0.0,
             runs_per_s: 0.0,

@@ -1,12 +1,15 @@
 //! Programs that cost more than they may: the agent takes cheaper ones, then none, and says so.
 
 use std::io::{Read, Write, pipe};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use serde_json::Value;
 use tidegate_tests::agent::Agent;
+use tidegate_tests::program::Program;
 use tidegate_tests::until;
 
 use crate::watching::Watching;
@@ -93,6 +96,16 @@ fn alone_programs_that_cost_too_much_give_way_to_cheaper_ones_and_then_to_files(
         .filter(|line| line.contains("step down"))
         .collect();
     assert_eq!(steps(&warned), 2, "{log}");
+    // The doctor's own programs are loaded for a moment and cost nothing: it asks the agent.
+    let directory = agent.runtime_dir();
+    let mut doctor = Command::new(Program::Tidegate.path());
+    let doctor = doctor.args(["doctor", "--json", "--runtime-dir"]);
+    let found = doctor.arg(directory).output().expect("it starts");
+    let found: Value = serde_json::from_slice(&found.stdout).expect("the doctor prints JSON");
+    let running = &found["rungs"]["running_agent"];
+    assert_eq!(running["rung"], "files", "{running}");
+    assert_eq!(steps(&running["reason"].to_string()), 2, "{running}");
+    assert_eq!(running["remedy"], "raise [ebpf] max_overhead", "{running}");
     // What the files tell goes on.
     assert!(shown(
         &agent,

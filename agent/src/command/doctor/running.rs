@@ -1,0 +1,101 @@
+//! What a running agent says of its programs in the kernel. The doctor loads its own for a moment, so it would
+//! not see that the agent has left a step since then, for what it cost.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::command::output::Failure;
+use crate::command::status;
+
+/// What the running agent answers.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Running {
+    Tells(Programs),
+    Silent { no_answer: String },
+}
+
+/// Its programs.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Programs {
+    rung: String,
+    /// Why it is not a better one.
+    reason: String,
+    /// Shares of one CPU.
+    overhead: f64,
+    max_overhead: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Status {
+    agent: Agent,
+}
+
+#[derive(Deserialize)]
+struct Agent {
+    ebpf: Programs,
+}
+
+impl Running {
+    /// Asks the agent whose sockets are in a directory, or where they usually are.
+    pub(super) fn ask(runtime_dir: Option<&Path>) -> Self {
+        let told = status::told(runtime_dir, "/v1/status");
+        let told = told.and_then(|body| status::read::<Status>(&body));
+        match told {
+            Ok(status) => Self::Tells(status.agent.ebpf),
+            Err(Failure::Failed(no_answer) | Failure::Invalid(no_answer)) => {
+                Self::Silent { no_answer }
+            }
+            Err(Failure::Told(_code)) => Self::Silent {
+                no_answer: String::new(),
+            },
+        }
+    }
+
+    /// Writes it in lines.
+    pub(super) fn write(&self, text: &mut String) -> std::fmt::Result {
+        let name = "  running agent";
+        match self {
+            Self::Silent { no_answer } => writeln!(text, "{name:<18} {no_answer}"),
+            Self::Tells(programs) => {
+                let [percent, most] =
+                    [programs.overhead, programs.max_overhead].map(|ratio| ratio * 100.0);
+                let Programs { rung, reason, .. } = programs;
+                writeln!(
+                    text,
+                    "{name:<18} by {rung}, {percent:.2} % of one CPU, at most {most:.1} %: {reason}"
+                )?;
+                match &programs.remedy {
+                    Some(remedy) => writeln!(text, "{:<18}   to have it: {remedy}", ""),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_that_the_agent_left_is_told_with_its_reason_and_the_way_back() {
+        let body = r#"{"agent":{"version":"1","ebpf":{"rung":"sched_info","overhead":0.001,"max_overhead":0.02,
+            "reason":"not by btf: kernel programs cost more than max_overhead (2.6 % of one CPU for five seconds)",
+            "remedy":"raise [ebpf] max_overhead","runs_per_s":7.0}},"scopes":[]}"#;
+        let status: Status = serde_json::from_str(body).unwrap();
+        let mut text = String::new();
+        Running::Tells(status.agent.ebpf).write(&mut text).unwrap();
+        for part in [
+            "running agent",
+            "by sched_info, 0.10 % of one CPU, at most 2.0 %: not by btf",
+            "to have it: raise [ebpf] max_overhead",
+        ] {
+            assert!(text.contains(part), "{part:?} is missing in\n{text}");
+        }
+    }
+}
