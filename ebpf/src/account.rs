@@ -6,50 +6,67 @@
 use aya_ebpf::helpers::{bpf_get_smp_processor_id, bpf_ktime_get_ns};
 use aya_ebpf::macros::map;
 use aya_ebpf::maps::Array;
-use tidegate_abi::kernel::counter::{RUNS, TIMED, TIMED_EVERY, TIMED_NS, WORDS};
+use tidegate_abi::kernel::counter::{RUNS, TIMED, TIMED_NS, WORDS, is_timed};
 
 use crate::record::add;
 
 /// One record for each CPU; the agent sets how many.
 #[map]
-static COUNTERS: Array<[u64; WORDS]> = Array::with_max_entries(1, aya_ebpf::bindings::BPF_F_MMAPABLE);
+static COUNTERS: Array<[u64; WORDS]> =
+    Array::with_max_entries(1, aya_ebpf::bindings::BPF_F_MMAPABLE);
 
 /// A program that runs on a scheduler event.
 pub struct Run {
     /// The CPU it runs on.
     pub cpu: u32,
-    /// When it began, ns.
-    pub now_ns: u64,
+    /// When it began, if it is one of those that are timed, ns; 0 if not.
+    began_ns: u64,
 }
 
 impl Run {
-    /// Begins.
+    /// Begins: counts the run, and times some.
     #[inline(always)]
     pub fn begin() -> Self {
-        Self {
-            // SAFETY: both helpers take nothing and fail never.
-            cpu: unsafe { bpf_get_smp_processor_id() },
-            // SAFETY: as above.
-            now_ns: unsafe { bpf_ktime_get_ns() },
+        // SAFETY: the helper takes nothing and fails never.
+        let cpu = unsafe { bpf_get_smp_processor_id() };
+        let mut began_ns = 0;
+        if let Some(record) = COUNTERS.get_ptr_mut(cpu) {
+            add(record, RUNS, 1);
+            // SAFETY: the lookup gave the record, and the word is one of its constants.
+            if is_timed(unsafe { *record.cast::<u64>().add(RUNS) }) {
+                began_ns = now_ns();
+            }
+        }
+        Self { cpu, began_ns }
+    }
+
+    /// The time of the event. It is the dearest part of a program, so only those ask that need it.
+    #[inline(always)]
+    pub fn now_ns(&self) -> u64 {
+        if self.began_ns == 0 {
+            now_ns()
+        } else {
+            self.began_ns
         }
     }
 
-    /// Ends: counts the run, and times some.
+    /// Ends.
     #[inline(always)]
     pub fn end(self) {
-        let Some(record) = COUNTERS.get_ptr_mut(self.cpu) else {
+        if self.began_ns == 0 {
             return;
-        };
-        add(record, RUNS, 1);
-        // SAFETY: the lookup gave the record, and the word is one of its constants.
-        let runs = unsafe { *record.cast::<u64>().add(RUNS) };
-        if runs & (TIMED_EVERY - 1) == 0 {
-            // SAFETY: the helper takes nothing and fails never.
-            let spent_ns = unsafe { bpf_ktime_get_ns() }.wrapping_sub(self.now_ns);
+        }
+        if let Some(record) = COUNTERS.get_ptr_mut(self.cpu) {
             add(record, TIMED, 1);
-            add(record, TIMED_NS, spent_ns);
+            add(record, TIMED_NS, now_ns().wrapping_sub(self.began_ns));
         }
     }
+}
+
+#[inline(always)]
+fn now_ns() -> u64 {
+    // SAFETY: the helper takes nothing and fails never.
+    unsafe { bpf_ktime_get_ns() }
 }
 
 /// Counts something on this CPU.

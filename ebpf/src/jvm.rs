@@ -30,7 +30,10 @@ fn tell(context: &ProbeContext, kind: PauseKind) -> u32 {
         let lost = count(RING_LOST);
         // Said at 1, 2, 4, 8, ... lost ones: a full ring must not fill the log.
         if lost & lost.wrapping_sub(1) == 0 {
-            warn!(context, "the ring of pauses is full: {} records lost on this CPU", lost);
+            warn!(
+                context,
+                "the ring of pauses is full: {} records lost on this CPU", lost
+            );
         }
     }
     0

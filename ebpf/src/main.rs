@@ -14,6 +14,7 @@
 )]
 
 mod account;
+mod empty;
 mod jvm;
 mod offset;
 mod preempt;

@@ -14,6 +14,8 @@ macro_rules! offsets {
 offsets! {
     /// `task_struct.pid`
     TASK_PID;
+    /// `task_struct.on_cpu`
+    TASK_ON_CPU;
     /// `task_struct.__state`; older kernels do not hand it to the tracepoint.
     TASK_STATE;
     /// `task_struct.cgroups`

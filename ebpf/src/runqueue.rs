@@ -12,9 +12,9 @@ use tidegate_abi::kernel::counter::WAITS_LOST;
 use tidegate_abi::kernel::runqueue::{BUCKETS, WAITED_NS, WORDS, bucket};
 
 use crate::account::{Run, count};
-use crate::offset::{CPUS, TASK_PID, TASK_STATE, TELLS_STATE, field};
+use crate::offset::{CPUS, TASK_ON_CPU, TASK_PID, TASK_STATE, TELLS_STATE, field};
 use crate::record::add;
-use crate::task::{Wait, begins, left, woken};
+use crate::task::{Place, Wait};
 use crate::{preempt, slot};
 
 /// One record for each slot and CPU; the agent sets how many.
@@ -46,8 +46,13 @@ pub fn waited(slot: u32, cpu: u32, wait_ns: u64) {
 fn wake(context: &BtfTracePointContext) -> i32 {
     let run = Run::begin();
     let task: *const u8 = context.arg(0);
+    // A task that was about to sleep and still runs does not wait. If it has to make way, its wait begins then.
     // SAFETY: the tracepoint hands over a task.
-    woken(unsafe { field(task, &TASK_PID) }, run.now_ns);
+    let runs = unsafe { field::<u32>(task, &TASK_ON_CPU) } != 0;
+    // SAFETY: as above.
+    if !runs && let Some(place) = Place::of(unsafe { field(task, &TASK_PID) }) {
+        place.woken(run.now_ns());
+    }
     run.end();
     0
 }
@@ -69,7 +74,9 @@ pub fn sched_wakeup_new(context: BtfTracePointContext) -> i32 {
 pub fn sched_process_exit(context: BtfTracePointContext) -> i32 {
     let task: *const u8 = context.arg(0);
     // SAFETY: the tracepoint hands over a task.
-    left(unsafe { field(task, &TASK_PID) }, false, 0);
+    if let Some(place) = Place::of(unsafe { field(task, &TASK_PID) }) {
+        place.slept();
+    }
     0
 }
 
@@ -81,12 +88,21 @@ pub fn sched_switch(context: BtfTracePointContext) -> i32 {
     // SAFETY: the tracepoint hands over two tasks.
     let (prev_pid, next_pid): (u32, u32) =
         unsafe { (field(prev, &TASK_PID), field(next, &TASK_PID)) };
+    let leaves = prev_pid != 0 && can_run(&context, prev);
+    // One goes to sleep and the CPU with it: no wait begins or ends.
+    if next_pid == 0 && !leaves {
+        run.end();
+        return 0;
+    }
+    let now_ns = run.now_ns();
     let mut next_slot = None;
-    if next_pid != 0 {
-        match begins(next_pid, run.now_ns) {
+    if next_pid != 0
+        && let Some(place) = Place::of(next_pid)
+    {
+        match place.begins(now_ns) {
             Wait::Ended(wait_ns) => {
                 // SAFETY: as above.
-                let slot = unsafe { slot::of_task(next) };
+                let slot = unsafe { place.slot(next, now_ns) };
                 next_slot = Some(slot);
                 waited(slot, run.cpu, wait_ns);
             }
@@ -94,15 +110,14 @@ pub fn sched_switch(context: BtfTracePointContext) -> i32 {
             Wait::Unknown => {}
         }
     }
-    if prev_pid != 0 {
-        let can_run = can_run(&context, prev);
-        left(prev_pid, can_run, run.now_ns);
+    if leaves && let Some(place) = Place::of(prev_pid) {
+        place.waits(now_ns);
         // The idle task takes nothing from anybody: who makes way for it is held by a quota.
-        if can_run && next_pid != 0 {
+        if next_pid != 0 {
             // SAFETY: as above.
             let by = next_slot.unwrap_or_else(|| unsafe { slot::of_task(next) });
             // SAFETY: as above.
-            preempt::count(unsafe { slot::of_task(prev) }, by, run.cpu);
+            preempt::count(unsafe { place.slot(prev, now_ns) }, by, run.cpu);
         }
     }
     run.end();

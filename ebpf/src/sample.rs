@@ -2,11 +2,11 @@
 //!
 //! An idle CPU is not woken for it; the agent takes looks that did not come for looks at nothing.
 
+use aya_ebpf::Global;
 use aya_ebpf::helpers::generated::bpf_get_current_task;
 use aya_ebpf::helpers::{bpf_get_smp_processor_id, bpf_probe_read_kernel};
 use aya_ebpf::macros::perf_event;
 use aya_ebpf::programs::PerfEventContext;
-use aya_ebpf::Global;
 use tidegate_abi::kernel::runqueue::{LENGTHS, SAMPLES};
 
 use crate::offset::{

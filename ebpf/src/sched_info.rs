@@ -9,7 +9,7 @@ use aya_ebpf::programs::BtfTracePointContext;
 use crate::account::Run;
 use crate::offset::{CFS_RQ_RQ, RQ_CLOCK, TASK_CFS_RQ, TASK_LAST_QUEUED, TASK_PID, field};
 use crate::runqueue::waited;
-use crate::slot;
+use crate::task::Place;
 
 /// One task leaves the CPU and another takes it.
 #[btf_tracepoint(function = "sched_switch")]
@@ -25,8 +25,11 @@ pub fn sched_switch_info(context: BtfTracePointContext) -> i32 {
         let clock_ns: u64 =
             unsafe { field(field(field(next, &TASK_CFS_RQ), &CFS_RQ_RQ), &RQ_CLOCK) };
         if queued_ns != 0 && clock_ns > queued_ns {
-            // SAFETY: as above.
-            waited(unsafe { slot::of_task(next) }, run.cpu, clock_ns - queued_ns);
+            if let Some(place) = Place::of(pid) {
+                // SAFETY: as above.
+                let slot = unsafe { place.slot(next, clock_ns) };
+                waited(slot, run.cpu, clock_ns - queued_ns);
+            }
         }
     }
     run.end();

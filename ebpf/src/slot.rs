@@ -1,4 +1,4 @@
-//! From a task to the slot of its control group.
+//! From a control group to its slot.
 
 use aya_ebpf::macros::map;
 use aya_ebpf::maps::Array;
@@ -32,15 +32,14 @@ pub fn of_group(id: u64) -> u32 {
     ELSEWHERE
 }
 
-/// The slot of a task.
+/// The slot of the tasks that have this set of groups.
 ///
 /// # Safety
-/// `task` is a task that the tracepoint handed over.
-#[inline(always)]
-pub unsafe fn of_task(task: *const u8) -> u32 {
+/// `set` is `task_struct.cgroups` of a task that a tracepoint handed over.
+#[inline(never)]
+pub unsafe fn of_set(set: *const u8) -> u32 {
     // SAFETY: each pointer is a field of the struct before it.
     let id: u64 = unsafe {
-        let set: *const u8 = field(task, &TASK_CGROUPS);
         let group: *const u8 = if BY_CPU_CONTROLLER.load() == 1 {
             field(field(set, &SET_CPU), &STATE_GROUP)
         } else {
@@ -49,4 +48,14 @@ pub unsafe fn of_task(task: *const u8) -> u32 {
         field(field(group, &GROUP_NODE), &NODE_ID)
     };
     of_group(id)
+}
+
+/// The slot of a task.
+///
+/// # Safety
+/// `task` is a task that a tracepoint handed over.
+#[inline(always)]
+pub unsafe fn of_task(task: *const u8) -> u32 {
+    // SAFETY: as the caller says.
+    unsafe { of_set(field(task, &TASK_CGROUPS)) }
 }

@@ -2,10 +2,10 @@
 //!
 //! They tell nothing of a task's group, so the agent says which slot a task counts in.
 
+use aya_ebpf::Global;
 use aya_ebpf::macros::{map, tracepoint};
 use aya_ebpf::maps::Array;
 use aya_ebpf::programs::TracePointContext;
-use aya_ebpf::Global;
 use tidegate_abi::kernel::counter::WAITS_LOST;
 use tidegate_abi::kernel::group::ELSEWHERE;
 use tidegate_abi::kernel::task::{self, PLACES};
@@ -16,7 +16,7 @@ use crate::offset::{
 };
 use crate::preempt;
 use crate::runqueue::waited;
-use crate::task::{Wait, begins, left, woken};
+use crate::task::{Place, Wait};
 
 /// The slot of each task that is in a watched group; the agent writes it.
 #[map]
@@ -42,7 +42,9 @@ where
 #[inline(always)]
 fn wake(context: &TracePointContext) -> u32 {
     let run = Run::begin();
-    woken(read(context, &EVENT_WAKEUP_PID), run.now_ns);
+    if let Some(place) = Place::of(read(context, &EVENT_WAKEUP_PID)) {
+        place.woken(run.now_ns());
+    }
     run.end();
     0
 }
@@ -63,22 +65,31 @@ pub fn plain_wakeup_new(context: TracePointContext) -> u32 {
 #[tracepoint(category = "sched", name = "sched_switch")]
 pub fn plain_switch(context: TracePointContext) -> u32 {
     let run = Run::begin();
+    let now_ns = run.now_ns();
     let prev_pid: u32 = read(&context, &EVENT_SWITCH_PREV_PID);
     let next_pid: u32 = read(&context, &EVENT_SWITCH_NEXT_PID);
-    if next_pid != 0 {
-        match begins(next_pid, run.now_ns) {
+    if next_pid != 0
+        && let Some(place) = Place::of(next_pid)
+    {
+        match place.begins(now_ns) {
             Wait::Ended(wait_ns) => waited(slot_of(next_pid), run.cpu, wait_ns),
             Wait::Lost => _ = count(WAITS_LOST),
             Wait::Unknown => {}
         }
     }
-    if prev_pid != 0 {
+    if prev_pid != 0
+        && let Some(place) = Place::of(prev_pid)
+    {
         // The low bits are those of a sleep; a bit above them says that it was preempted.
         let state: u64 = read(&context, &EVENT_SWITCH_PREV_STATE);
         let can_run = state & 0xFF == 0;
-        left(prev_pid, can_run, run.now_ns);
-        if can_run && next_pid != 0 {
-            preempt::count(slot_of(prev_pid), slot_of(next_pid), run.cpu);
+        if can_run {
+            place.waits(now_ns);
+            if next_pid != 0 {
+                preempt::count(slot_of(prev_pid), slot_of(next_pid), run.cpu);
+            }
+        } else {
+            place.slept();
         }
     }
     run.end();

@@ -71,6 +71,20 @@ impl Confined {
         assert!(weight.is_ok(), "{weight:?}");
     }
 
+    /// Takes over what runs in another group.
+    ///
+    /// # Panics
+    /// If the kernel does not let it.
+    pub fn take_over(&self, other: &Self) {
+        for (from, to) in other.dirs.iter().zip(&self.dirs) {
+            let pids = fs::read_to_string(from.join("cgroup.procs")).unwrap_or_default();
+            for pid in pids.lines() {
+                let moved = fs::write(to.join("cgroup.procs"), pid);
+                assert!(moved.is_ok(), "{pid}: {moved:?}");
+            }
+        }
+    }
+
     /// Sets the quota, and lets nothing but the quota hold the group back.
     ///
     /// # Panics

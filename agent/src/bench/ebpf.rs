@@ -35,6 +35,16 @@ pub(super) fn figures() -> Vec<Figure> {
             cost.switch_ns,
         ),
         figure(
+            "ebpf_event_ns",
+            "the mean over all runs of both programs, likewise",
+            cost.event_ns,
+        ),
+        figure(
+            "ebpf_empty_ns",
+            "one run of a program that does nothing, likewise, in the same storms",
+            cost.empty_ns,
+        ),
+        figure(
             "ebpf_self_timed_ns",
             "one run of either, as the programs time themselves for max_overhead",
             cost.self_timed_ns,
@@ -63,6 +73,8 @@ type Looks = Vec<Vec<Measured>>;
 struct Cost {
     wakeup_ns: Result<f64, NoFigure>,
     switch_ns: Result<f64, NoFigure>,
+    event_ns: Result<f64, NoFigure>,
+    empty_ns: Result<f64, NoFigure>,
     self_timed_ns: Result<f64, NoFigure>,
     sched_info_ns: Result<f64, NoFigure>,
     trip_ns: f64,
@@ -82,10 +94,12 @@ fn measure() -> Result<Cost, NoFigure> {
     let timed = timed(Rung::Typed)?;
     let info = timed_programs(Rung::SchedInfo);
     Ok(Cost {
-        wakeup_ns: median_ns(&timed.0, "sched_wakeup"),
-        switch_ns: median_ns(&timed.0, "sched_switch"),
+        wakeup_ns: median_ns(&timed.0, &["sched_wakeup"]),
+        switch_ns: median_ns(&timed.0, &["sched_switch"]),
+        event_ns: median_ns(&timed.0, &["sched_wakeup", "sched_switch"]),
+        empty_ns: median_ns(&timed.0, &["sched_switch_empty"]),
         self_timed_ns: timed.1,
-        sched_info_ns: info.and_then(|programs| median_ns(&programs, "sched_switch_info")),
+        sched_info_ns: info.and_then(|programs| median_ns(&programs, &["sched_switch_info"])),
         trip_ns: quantile(&mut trips, 0.5),
         ratio: quantile(&mut ratios, 0.5),
     })
@@ -102,6 +116,8 @@ fn timed_programs(rung: Rung) -> Result<Looks, NoFigure> {
 /// The programs before storms of switches and after each, and what they think that one run took.
 fn timed(rung: Rung) -> Result<(Looks, Result<f64, NoFigure>), NoFigure> {
     let mut programs = begin(rung)?;
+    let empty = programs.attach_empty();
+    empty.map_err(|missed| NoFigure::Wrong(missed.to_string()))?;
     programs.take_time().map_err(NoFigure::Wrong)?;
     let mut looks = vec![programs.programs()];
     for _round in 0..ROUNDS {
@@ -113,21 +129,33 @@ fn timed(rung: Rung) -> Result<(Looks, Result<f64, NoFigure>), NoFigure> {
     Ok((looks, self_timed))
 }
 
-/// Mean time of one run of a program in the median storm.
-fn median_ns(looks: &[Vec<Measured>], name: &str) -> Result<f64, NoFigure> {
-    let of = |look: &[Measured]| look.iter().position(|program| program.name == name);
-    let storms = looks.iter().zip(looks.iter().skip(1));
+/// Mean time of one run of some programs in the median storm.
+fn median_ns(looks: &[Vec<Measured>], names: &[&str]) -> Result<f64, NoFigure> {
+    let sums: Vec<(u64, u64)> = looks.iter().map(|look| sums(look, names)).collect();
+    let storms = sums.iter().zip(sums.iter().skip(1));
     let mut means: Vec<f64> = storms
         .filter_map(|(before, after)| {
-            let (before, after) = (before.get(of(before)?)?, after.get(of(after)?)?);
-            let time_ns = after.time_ns.checked_sub(before.time_ns)?;
-            ratio(time_ns, after.runs.checked_sub(before.runs)?)
+            let time_ns = after.0.checked_sub(before.0)?;
+            ratio(time_ns, after.1.checked_sub(before.1)?)
         })
         .collect();
     if means.is_empty() {
-        return Err(never(name));
+        return Err(never(&names.join(", ")));
     }
     Ok(quantile(&mut means, 0.5))
+}
+
+/// Time and runs of some programs until now.
+fn sums(look: &[Measured], names: &[&str]) -> (u64, u64) {
+    let wanted = look
+        .iter()
+        .filter(|program| names.contains(&&*program.name));
+    wanted.fold((0, 0), |(time_ns, runs), program| {
+        (
+            time_ns.saturating_add(program.time_ns),
+            runs.saturating_add(program.runs),
+        )
+    })
 }
 
 fn never(name: &str) -> NoFigure {

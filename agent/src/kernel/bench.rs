@@ -52,6 +52,15 @@ impl Measuring {
         })
     }
 
+    /// Attaches besides a program that does nothing, so that the others can be compared with it.
+    ///
+    /// # Errors
+    /// Why it cannot be.
+    pub fn attach_empty(&mut self) -> Result<(), Missed> {
+        let attached = self.programs.attach_empty();
+        attached.map_err(|refused| refused.missed(Rung::Typed))
+    }
+
     /// From now on the kernel takes the time of every program of the host.
     ///
     /// # Errors

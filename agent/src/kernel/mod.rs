@@ -39,6 +39,8 @@ mod program;
 mod report;
 mod rung;
 mod thread;
+#[cfg(test)]
+mod unified_tests;
 mod usdt;
 mod view;
 mod watch;

@@ -8,6 +8,7 @@ pub(super) type Constant = (&'static str, u32);
 /// Fields that all rungs with types need.
 const FIELDS: &[(&str, &str, &str)] = &[
     ("TASK_PID", "task_struct", "pid"),
+    ("TASK_ON_CPU", "task_struct", "on_cpu"),
     ("TASK_CGROUPS", "task_struct", "cgroups"),
     ("TASK_CFS_RQ", "task_struct", "se.cfs_rq"),
     ("SET_UNIFIED", "css_set", "dfl_cgrp"),

@@ -41,6 +41,8 @@ const PLAIN: &[(&str, &str)] = &[
     ("plain_wakeup", "sched_wakeup"),
     ("plain_wakeup_new", "sched_wakeup_new"),
 ];
+/// What does nothing, so that others can be compared with it.
+const EMPTY: (&str, &str) = ("sched_switch_empty", "sched_switch");
 const SAMPLE: &str = "runqueue_sample";
 
 /// Constants of the plain tracepoints: name, tracepoint, field.
@@ -193,6 +195,11 @@ impl Programs {
             .map_err(|error| Refused::of(&error))
     }
 
+    /// Attaches besides what does nothing.
+    pub(super) fn attach_empty(&mut self) -> Result<(), Refused> {
+        attach_typed(&mut self.object, &[EMPTY])
+    }
+
     /// What the kernel tells of each program that is loaded, by name.
     pub(super) fn infos(&self) -> impl Iterator<Item = (&str, ProgramInfo)> {
         let programs = self.object.programs();
@@ -285,17 +292,12 @@ fn attach_scheduler(programs: &mut Ebpf, rung: Rung) -> Result<(), Refused> {
     let refused = |error| Refused::of(&error);
     match rung {
         Rung::Typed | Rung::SchedInfo => {
-            let types = aya::Btf::from_sys_fs().map_err(|error| Refused::of(&error))?;
             let list = if rung == Rung::Typed {
                 TYPED
             } else {
                 SCHED_INFO
             };
-            for (program, tracepoint) in list {
-                let program: &mut BtfTracePoint = find(programs, program)?;
-                program.load(tracepoint, &types).map_err(refused)?;
-                program.attach().map_err(refused)?;
-            }
+            attach_typed(programs, list)?;
         }
         Rung::Plain => {
             for (program, tracepoint) in PLAIN {
@@ -305,6 +307,17 @@ fn attach_scheduler(programs: &mut Ebpf, rung: Rung) -> Result<(), Refused> {
             }
         }
         Rung::Files => {}
+    }
+    Ok(())
+}
+
+fn attach_typed(programs: &mut Ebpf, list: &[(&str, &str)]) -> Result<(), Refused> {
+    let refused = |error| Refused::of(&error);
+    let types = aya::Btf::from_sys_fs().map_err(|error| Refused::of(&error))?;
+    for (program, tracepoint) in list {
+        let program: &mut BtfTracePoint = find(programs, program)?;
+        program.load(tracepoint, &types).map_err(refused)?;
+        program.attach().map_err(refused)?;
     }
     Ok(())
 }

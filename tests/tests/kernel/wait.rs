@@ -106,6 +106,34 @@ fn a_group_that_sleeps_reads_near_zero() {
 }
 
 #[test]
+fn alone_tasks_that_change_their_group_count_in_the_new_one() {
+    let Some(mut watching) = Watching::begin() else {
+        return;
+    };
+    let to = Confined::start("to", Command::new("sleep").arg("600"));
+    let (Some(from), Some(to)) = (busy("from", 0, 2), to) else {
+        return;
+    };
+    let [from_key, to_key] = [from.pid(), to.pid()].map(|pid| watching.watch(pid));
+    let waiting = |watching: &Watching, key| {
+        let waiting = watching.value(key, SignalId::RunqueueWait);
+        waiting.unwrap_or(0.0)
+    };
+    let begun = watching.run(SECONDS, |watching| waiting(watching, from_key) > 0.5);
+    assert!(begun, "{:?}", watching.readings(from_key));
+    to.take_over(&from);
+    let moved = watching.run(SECONDS, |watching| {
+        waiting(watching, to_key) > 0.5 && waiting(watching, from_key) < 0.01
+    });
+    assert!(
+        moved,
+        "from: {:?}, to: {:?}",
+        watching.readings(from_key),
+        watching.readings(to_key)
+    );
+}
+
+#[test]
 fn alone_a_group_under_a_quota_is_told_apart_from_one_beside_a_neighbour() {
     let Some(mut watching) = Watching::begin() else {
         return;

@@ -4,6 +4,8 @@
 //! waits: two buckets for each power of two, as 32-bit counts that wrap, low half first. All words
 //! only grow, so a reader takes differences.
 
+use core::hint::black_box;
+
 /// Buckets of the histogram.
 pub const BUCKETS: u32 = 64;
 /// Words of the histogram; two buckets each.
@@ -36,51 +38,49 @@ pub const fn pair(victim: u32, by: u32, cpu: u32, slots: u32, cpus: u32) -> u32 
 ///
 /// Bucket 0 is below 1.024 µs. Then each power of two has two buckets: below and above 1.5 times it.
 #[inline(always)]
-pub const fn bucket(wait_ns: u64) -> u32 {
-    let scaled = wait_ns >> (FIRST_BITS - 1);
-    if scaled < 2 {
-        return 0;
+#[expect(
+    clippy::indexing_slicing,
+    reason = "the table has a place for each byte"
+)]
+pub fn bucket(wait_ns: u64) -> u32 {
+    let mut scaled = wait_ns >> (FIRST_BITS - 1);
+    let mut above = 0;
+    // The two highest bits say where in its octave a number is, and a shift keeps them. Up to 131 µs there is
+    // nothing to shift, so the machine foresees the way.
+    while scaled >> TABLE_BITS != 0 {
+        scaled >>= TABLE_BITS - 1;
+        above += 2 * (TABLE_BITS - 1);
     }
-    let octave = log2(scaled);
-    let upper = (scaled >> (octave - 1)) & 1;
-    let bucket = 2 * octave as u64 - 1 + upper;
-    if bucket < BUCKETS as u64 {
-        bucket as u32
+    // The compiler knows that the number is small now and would leave out the mask; the verifier does not.
+    let place = black_box(scaled) as u8;
+    let bucket = above + u32::from(FIRST[usize::from(place)]);
+    if bucket < BUCKETS {
+        bucket
     } else {
         BUCKETS - 1
     }
 }
 
-/// Whole part of the logarithm of a number above 0. The kernel's machine has no instruction for it.
-#[inline(always)]
-const fn log2(number: u64) -> u32 {
-    let mut rest = number;
-    let mut log = 0;
-    if rest >= 1 << 32 {
-        rest >>= 32;
-        log += 32;
+/// Numbers of so many bits have their buckets in a table. The kernel's machine has no instruction for
+/// a logarithm, and one of branches is mostly mispredicted.
+const TABLE_BITS: u32 = 8;
+
+/// The bucket of each number that is left of a wait.
+#[expect(
+    clippy::indexing_slicing,
+    reason = "a compiler that comes to an end has kept in bounds"
+)]
+static FIRST: [u8; 1 << TABLE_BITS] = {
+    let mut table = [0; 1 << TABLE_BITS];
+    let mut scaled: usize = 2;
+    while scaled < table.len() {
+        let octave = scaled.ilog2();
+        let upper = (scaled >> (octave - 1)) & 1;
+        table[scaled] = (2 * octave - 1) as u8 + upper as u8;
+        scaled += 1;
     }
-    if rest >= 1 << 16 {
-        rest >>= 16;
-        log += 16;
-    }
-    if rest >= 1 << 8 {
-        rest >>= 8;
-        log += 8;
-    }
-    if rest >= 1 << 4 {
-        rest >>= 4;
-        log += 4;
-    }
-    if rest >= 1 << 2 {
-        rest >>= 2;
-        log += 2;
-    }
-    if rest >= 1 << 1 {
-        log += 1;
-    }
-    log
-}
+    table
+};
 
 /// The least wait of a bucket, ns; of one that is not there, as of the last.
 pub const fn bucket_ns(bucket: u32) -> u64 {

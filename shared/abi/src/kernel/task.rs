@@ -1,16 +1,28 @@
-//! Since when a task waits: one word for each task that can run, in a table that tasks share.
+//! What is known of each task: two words in a table that tasks share.
 //!
 //! ```text
 //! 63        42 41                               0
-//! [    pid    |  ns, the low 42 bits            ]
+//! [    pid    |  ns, the low 42 bits            ]   since when it waits, 0 if it does not
+//! [ from the task to its set | second |   slot  ]   which slot it counts in
+//! 63                       22 21     8 7       0
 //! ```
 //! A task's place is the low bits of its pid. Two tasks whose pids differ by a multiple of the table
 //! share a place; the later one takes it, and the wait of the other is lost and counted. So the
 //! table is bounded, needs no entry made or removed, and a look into it is one load. The time wraps
 //! after 73 minutes: a longer wait is taken for a shorter one.
+//!
+//! The way from a task to its group leads over four structs of the kernel, so the slot that it ends at is kept beside the wait.
+//! It holds for a second (2^30 ns) at most, and only while the task has the same set of groups: then it is looked up again.
 
-/// Places in the table: 2 MiB of kernel memory.
+/// Places in the table: 4 MiB of kernel memory.
 pub const PLACES: u32 = 1 << 18;
+
+/// Word: since when the task waits.
+pub const WAIT: usize = 0;
+/// Word: which slot it counts in.
+pub const SLOT: usize = 1;
+/// Words of a place.
+pub const WORDS: usize = 2;
 
 /// Bits of the time.
 const TIME_BITS: u32 = 42;
@@ -43,6 +55,40 @@ pub const fn waited_ns(word: u64, now_ns: u64) -> u64 {
     now_ns.wrapping_sub(word) & TIME
 }
 
+/// Bits of a slot's number.
+const SLOT_BITS: u32 = 8;
+/// Bits of the second, which wraps after five hours.
+const SECOND_BITS: u32 = 14;
+/// A second has so many bits of ns.
+const SECOND_NS_BITS: u32 = 30;
+/// No struct of a task or a set is smaller than this many bits of bytes.
+const STRUCT_BITS: u32 = 6;
+
+/// What must still be so for a slot to hold: how far the set of groups is from the task, bytes, and
+/// in which second that was.
+#[inline(always)]
+pub const fn mark(to_set: u64, now_ns: u64) -> u64 {
+    let second = (now_ns >> SECOND_NS_BITS) & ((1 << SECOND_BITS) - 1);
+    ((to_set >> STRUCT_BITS) << (SECOND_BITS + SLOT_BITS)) | (second << SLOT_BITS)
+}
+
+/// The word of a slot that was found under a mark.
+#[inline(always)]
+pub const fn found(mark: u64, slot: u32) -> u64 {
+    mark | slot as u64
+}
+
+/// The slot in a word, if the same mark stands there.
+#[inline(always)]
+pub const fn slot(word: u64, mark: u64) -> Option<u32> {
+    let slot = word ^ mark;
+    if slot >> SLOT_BITS == 0 {
+        Some(slot as u32)
+    } else {
+        None
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,6 +101,22 @@ mod tests {
         assert!(!waits(word, PID_MAX & (PLACES - 1)), "of the same place");
         assert_eq!(waited_ns(word, began_ns + 1_000_000), 1_000_000);
         assert!(!waits(0, 0));
+    }
+
+    #[test]
+    fn a_slot_holds_for_the_same_set_of_groups_and_a_second() {
+        let to_set = 0u64.wrapping_sub(0x1_2345_6640);
+        let now_ns = 7 << SECOND_NS_BITS;
+        for kept in [0, 9, u32::from(u8::MAX)] {
+            let word = found(mark(to_set, now_ns), kept);
+            assert_eq!(slot(word, mark(to_set, now_ns + 1_000_000_000)), Some(kept));
+            assert_eq!(
+                slot(word, mark(to_set, now_ns + (1 << SECOND_NS_BITS))),
+                None
+            );
+            assert_eq!(slot(word, mark(to_set + (1 << STRUCT_BITS), now_ns)), None);
+        }
+        assert_eq!(slot(0, mark(to_set, now_ns)), None, "a free place");
     }
 
     #[test]
