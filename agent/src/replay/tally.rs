@@ -1,7 +1,8 @@
 //! How many of the offered requests the replayed limits would have refused.
 //!
 //! In a tick there is room for `limit − in flight before + ended in the tick` requests; callers
-//! without a permit have the allowed QPS. In flight and ended are those of the recording.
+//! without a permit have the allowed QPS. In flight and ended are those of the recording. While a mark rejects,
+//! nobody has room, whatever ended.
 
 use tidegate_abi::decision::ScopeState;
 use tidegate_limits::law::{FAR_OVER, Published, Sample};
@@ -32,6 +33,9 @@ impl Tally {
     }
 
     fn refused_of(&self, sample: &Sample, published: &Published) -> u64 {
+        if matches!(published.word().state, ScopeState::Reject) {
+            return sample.passed.saturating_add(sample.shed);
+        }
         let Some(limit) = limit(sample, published) else {
             return 0;
         };
@@ -101,5 +105,24 @@ mod tests {
         assert_eq!((tally.offered, tally.refused, tally.recorded), (60, 30, 30));
         tally.take(&tick(10, 20, 30), &Published::START);
         assert_eq!(tally.refused, 30, "open");
+    }
+
+    #[test]
+    fn a_mark_that_rejects_refuses_all_although_the_recorded_requests_ended() {
+        let published = Published {
+            state: ScopeState::Reject,
+            ..Published::START
+        };
+        let mut tally = Tally::default();
+        let sample = Sample {
+            tick_ns: 100_000_000,
+            inflight: 1,
+            passed: 10,
+            one_shot: 4,
+            shed: 3,
+            ..Sample::default()
+        };
+        tally.take(&sample, &published);
+        assert_eq!((tally.offered, tally.refused), (13, 13));
     }
 }
