@@ -78,6 +78,18 @@ impl Agent {
         Self::start_in(dir, rules, config)
     }
 
+    /// The same, with a log that takes nothing, as on a full disk.
+    ///
+    /// # Panics
+    /// If it does not serve.
+    #[expect(clippy::expect_used, reason = "a test ends here")]
+    pub fn start_with_full_log(rules: &str, config: &str) -> Self {
+        let dir = temporary();
+        std::os::unix::fs::symlink("/dev/full", dir.path().join(LOG))
+            .expect("the directory is ours");
+        Self::start_in(dir, rules, config)
+    }
+
     /// What it has logged so far; nothing unless it was started so.
     pub fn log(&self) -> String {
         fs::read_to_string(self.dir.path().join(LOG)).unwrap_or_default()

@@ -20,7 +20,9 @@ pub(super) fn begin() {
         .with_writer(writer)
         .with_ansi(terminal)
         .with_target(false)
-        .with_env_filter(filter);
+        .with_env_filter(filter)
+        // They would go to standard error too: where that is a full disk, telling of them ends the agent.
+        .log_internal_errors(false);
     // Under systemd the journal has the time of each line.
     let begun = if std::env::var_os("JOURNAL_STREAM").is_some() {
         log.without_time().try_init()
