@@ -3,6 +3,7 @@
 //! [`Doors::open`] places the sockets, [`Doors::serve`] answers on them until it is dropped. The gate
 //! decides; a door only carries the question and the answer.
 
+pub mod accept;
 mod arguments;
 pub mod gate_socket;
 pub mod http;
@@ -99,6 +100,10 @@ impl Context {
     }
 }
 
+/// Most threads that look up the scopes of those who connect. A look reads a file or two; in a storm of
+/// connections the others wait their turn.
+const LOOKERS_MAX: usize = 4;
+
 /// The runtime that the doors run in.
 ///
 /// # Errors
@@ -107,6 +112,7 @@ pub fn runtime() -> io::Result<Runtime> {
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     Builder::new_multi_thread()
         .worker_threads(cpus.min(THREADS_MAX))
+        .max_blocking_threads(LOOKERS_MAX)
         .thread_name("door")
         .enable_all()
         .build()

@@ -15,6 +15,7 @@ use std::time::Duration;
 use rustix::net::SocketType;
 use tokio_seqpacket::{UnixSeqpacket, UnixSeqpacketListener};
 
+use super::accept::Failures;
 use super::peer::Peer;
 use super::places::{NoPlace, Place, Places};
 use super::socket_path::{self, PathError};
@@ -27,9 +28,6 @@ pub const FILE_NAME: &str = "gate.sock";
 
 /// Connections that may wait to be accepted; the kernel takes less where `net.core.somaxconn` is less.
 const BACKLOG: i32 = 4096;
-
-/// How long to wait when the kernel has no descriptor for another connection.
-const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 
 /// The gate socket, placed and listening.
 #[derive(Debug)]
@@ -60,16 +58,14 @@ impl GateSocket {
     /// Answers until it is dropped.
     pub async fn serve(mut self, context: Arc<Context>) {
         let places = Places::new(self.connections_max);
+        let mut failures = Failures::new(FILE_NAME);
         loop {
             match self.listener.accept().await {
                 Ok(socket) => match take_place(&places, &socket) {
                     Ok(place) => self.begin(&context, socket, place),
                     Err(no_place) => refuse(socket, no_place),
                 },
-                Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection to the gate socket");
-                    tokio::time::sleep(ACCEPT_RETRY).await;
-                }
+                Err(error) => failures.wait_after(&error).await,
             }
         }
     }

@@ -1,5 +1,7 @@
 //! Bodies of refusals and errors.
 
+use std::fmt::Display;
+
 use axum::Json;
 use axum::http::header::RETRY_AFTER;
 use axum::http::{Method, StatusCode, Uri};
@@ -80,6 +82,16 @@ pub(super) fn refused(tenant: &Tenant, refusal: &Refusal) -> Response {
     // The header has whole seconds; 0 would invite at once.
     let seconds = retry_after_ms.div_ceil(1000).max(1);
     (status, [(RETRY_AFTER, seconds.to_string())], Json(body)).into_response()
+}
+
+/// The whole answer to a connection over a bound, which ends with it.
+pub(super) fn over_the_bound(why: &impl Display) -> String {
+    let body = format!("{{\"error\":\"{why}\"}}");
+    let length = body.len();
+    format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\n\
+         connection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
 }
 
 pub(super) async fn not_found(uri: Uri) -> Wrong {

@@ -2,20 +2,19 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
 use tokio::net::{UnixListener, UnixStream};
 
+use super::answer::over_the_bound;
+use super::connection::Bounded;
 use crate::door::Context;
+use crate::door::accept::Failures;
 use crate::door::peer::{self, Peer};
 use crate::door::places::{Place, Places};
 use crate::door::tenants::Named;
 use crate::tenant::Tenant;
-
-/// How long to wait when the kernel has no descriptor for another connection.
-const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 
 /// The other end of a connection.
 #[derive(Debug, Clone)]
@@ -24,21 +23,23 @@ pub(super) struct Caller {
     pub(super) uid: u32,
     named: Named,
     sees_all: bool,
-    /// Held as long as the connection.
-    _place: Arc<Place>,
 }
 
 impl Caller {
-    fn of(socket: &UnixStream, places: &Arc<Places>, context: &Context) -> io::Result<Self> {
+    fn of(
+        socket: &UnixStream,
+        places: &Arc<Places>,
+        context: &Context,
+    ) -> io::Result<(Self, Place)> {
         let peer = Peer::of(socket)?;
         let place = places.take(peer.uid).map_err(io::Error::other)?;
         let pidfd = peer::pidfd(socket);
-        Ok(Self {
+        let caller = Self {
             uid: peer.uid,
             named: context.tenants.of(peer, pidfd.as_ref()).clone(),
             sees_all: context.tenants.shows_all_to(peer.uid),
-            _place: Arc::new(place),
-        })
+        };
+        Ok((caller, place))
     }
 
     /// The tenant that it belongs to.
@@ -66,6 +67,7 @@ pub(super) struct Callers {
     listener: UnixListener,
     places: Arc<Places>,
     context: Arc<Context>,
+    failures: Failures,
 }
 
 impl Callers {
@@ -78,6 +80,7 @@ impl Callers {
             listener,
             places: Places::new(connections_max),
             context,
+            failures: Failures::new(super::FILE_NAME),
         }
     }
 }
@@ -85,32 +88,23 @@ impl Callers {
 /// Answers a connection over the bound and ends it. A fresh socket has room for the answer, and nobody
 /// waits for the peer.
 fn refuse(socket: &UnixStream, why: &io::Error) {
-    let body = format!("{{\"error\":\"{why}\"}}");
-    let length = body.len();
-    let answer = format!(
-        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\n\
-         connection: close\r\ncontent-length: {length}\r\n\r\n{body}"
-    );
-    if let Err(error) = socket.try_write(answer.as_bytes()) {
+    if let Err(error) = socket.try_write(over_the_bound(why).as_bytes()) {
         tracing::debug!(%error, "a connection over the bound was not told so");
     }
 }
 
 impl Listener for Callers {
-    type Io = UnixStream;
+    type Io = Bounded<UnixStream, Place>;
     type Addr = Caller;
 
-    async fn accept(&mut self) -> (UnixStream, Caller) {
+    async fn accept(&mut self) -> (Self::Io, Caller) {
         loop {
             match self.listener.accept().await {
                 Ok((stream, _path)) => match Caller::of(&stream, &self.places, &self.context) {
-                    Ok(caller) => return (stream, caller),
+                    Ok((caller, place)) => return (Bounded::new(stream, place), caller),
                     Err(error) => refuse(&stream, &error),
                 },
-                Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection to the HTTP socket");
-                    tokio::time::sleep(ACCEPT_RETRY).await;
-                }
+                Err(error) => self.failures.wait_after(&error).await,
             }
         }
     }
@@ -129,6 +123,8 @@ impl Connected<IncomingStream<'_, Callers>> for Caller {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use crate::door::http::{FILE_NAME, Listeners};

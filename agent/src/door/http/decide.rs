@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::rejection::{BytesRejection, QueryRejection};
-use axum::extract::{ConnectInfo, Query, State};
-use axum::http::StatusCode;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{ConnectInfo, State};
+use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use serde::Serialize;
 use serde_json::json;
@@ -79,10 +79,9 @@ pub(super) async fn exit(
 /// Decides once and holds nothing.
 pub(super) async fn admit(
     ConnectInfo(caller): ConnectInfo<Caller>,
-    query: Result<Query<Asked>, QueryRejection>,
+    uri: Uri,
 ) -> Result<Response, Wrong> {
-    let Query(asked) = query.map_err(|rejection| Wrong::input(rejection.body_text()))?;
-    let question = asked.check()?;
+    let question = input::query::<Asked>(&uri)?.check()?;
     let tenant = caller.tenant();
     let args = question.args();
     match tenant.decide_once(HOST, &question.with(&args)).await {

@@ -1,7 +1,10 @@
 //! What a caller sends, read and checked.
 
 use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
+use axum::extract::Query;
+use axum::extract::rejection::{BytesRejection, QueryRejection};
+use axum::http::Uri;
+use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -19,7 +22,7 @@ use crate::tenant::question;
 
 /// Body of `POST /v1/enter` and query of `GET /v1/admit`.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with `resource`")]
 pub(super) struct Asked {
     resource: String,
     #[serde(default = "one")]
@@ -146,7 +149,10 @@ fn value(argument: &Value, place: u32) -> Result<u64, Wrong> {
 
 /// Body of `POST /v1/exit`.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "an object with `permit` and `outcome`"
+)]
 pub(super) struct Ended {
     permit: String,
     outcome: String,
@@ -180,6 +186,19 @@ pub(super) fn json<T: DeserializeOwned>(body: Result<Bytes, BytesRejection>) -> 
     reader
         .end()
         .map_err(|error| Wrong::input(error.to_string()))?;
+    Ok(read)
+}
+
+/// Reads a query.
+pub(super) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Wrong> {
+    let text = uri.query().unwrap_or_default();
+    // The extractor would put a sign of its own in the place of such bytes, and so take one name for another.
+    if percent_decode_str(text).decode_utf8().is_err() {
+        let text = "the query is not UTF-8; allowed are names in UTF-8, their bytes as %XX";
+        return Err(Wrong::input(text));
+    }
+    let Query(read) = Query::try_from_uri(uri)
+        .map_err(|rejection: QueryRejection| Wrong::input(rejection.body_text()))?;
     Ok(read)
 }
 

@@ -1,13 +1,15 @@
 //! The HTTP door: JSON on a Unix socket, and the metrics on a loopback TCP port.
 //!
 //! `caller` says who asks, `input` reads and checks what is sent, `decide` has the routes that decide, `report` those that
-//! tell, `answer` the bodies of refusals and errors.
+//! tell, `answer` the bodies of refusals and errors, `scrapers` the TCP port, `connection` the time that one may stand still.
 
 mod answer;
 mod caller;
+mod connection;
 mod decide;
 mod input;
 mod report;
+mod scrapers;
 
 use std::future::IntoFuture as _;
 use std::io;
@@ -23,6 +25,7 @@ use tokio::net::{TcpListener, UnixListener};
 use super::socket_path;
 use super::{Context, OpenError, Settings};
 use caller::{Caller, Callers};
+use scrapers::Scrapers;
 
 /// Name of the socket in the directory of the sockets.
 pub const FILE_NAME: &str = "http.sock";
@@ -72,7 +75,7 @@ impl Listeners {
     pub async fn serve(self, context: Arc<Context>) {
         if let Some(metrics) = self.metrics {
             let routes = with_fallbacks(told_to_all()).with_state(Arc::clone(&context));
-            tokio::spawn(axum::serve(metrics, routes).into_future());
+            tokio::spawn(axum::serve(Scrapers::new(metrics), routes).into_future());
         }
         let callers = Callers::new(self.unix, self.connections_max, Arc::clone(&context));
         let routes = with_fallbacks(routes()).with_state(context);

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{ConnectInfo, Path, Query, State};
-use axum::http::StatusCode;
+use axum::extract::{ConnectInfo, Path, State};
 use axum::http::header::CONTENT_TYPE;
+use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
@@ -80,9 +79,9 @@ pub(super) struct Wanted {
 pub(super) async fn explain(
     State(context): State<Arc<Context>>,
     ConnectInfo(caller): ConnectInfo<Caller>,
-    query: Result<Query<Wanted>, QueryRejection>,
+    uri: Uri,
 ) -> Result<Json<Explained>, Wrong> {
-    let Query(wanted) = query.map_err(|rejection| Wrong::input(rejection.body_text()))?;
+    let wanted = input::query::<Wanted>(&uri)?;
     let name = &wanted.resource;
     input::check("resource", name)?;
     let explained = Explained::of(&context, caller.named(), name);

@@ -255,7 +255,10 @@ async fn bad_input_names_the_field_the_value_and_what_is_allowed() {
 /// Bodies and how the message about them begins.
 const BAD_BODIES: [(&str, &str); 16] = [
     ("", "EOF while parsing a value at line 1 column 0"),
-    ("7", "invalid type: integer `7`, expected struct Asked"),
+    (
+        "7",
+        "invalid type: integer `7`, expected an object with `resource`",
+    ),
     ("{}", "missing field `resource` at line 1 column 2"),
     (
         r#"{"resource":"a"} x"#,
@@ -325,6 +328,14 @@ async fn exits_and_queries_are_checked_too() {
         ),
     ] {
         let answer = door.ask("POST", "/v1/exit", body).await;
+        assert_eq!(
+            (answer.status, answer.json()),
+            (400, json!({"error": error}))
+        );
+    }
+    for path in ["/v1/admit?resource=%ff", "/v1/explain?resource=a%ed%a0%80"] {
+        let answer = door.get(path).await;
+        let error = "the query is not UTF-8; allowed are names in UTF-8, their bytes as %XX";
         assert_eq!(
             (answer.status, answer.json()),
             (400, json!({"error": error}))
