@@ -167,10 +167,13 @@ fn write_course(text: &mut String, state: &str, course: &Course) -> std::fmt::Re
     } = course;
     write!(text, "  for {since_s:.0} s, {changes_total} changes so far")?;
     if state == "overload" {
-        write!(
-            text,
-            "; demand {demand:.2} of the capacity, {seen} of {needed} healthy ticks to leave"
-        )?;
+        write!(text, "; demand {demand:.2} of the capacity, ")?;
+        if *needed == 0 {
+            // A mark alone: what the scope does itself is no overload.
+            write!(text, "but nothing queues: the entry limit holds")?;
+        } else {
+            write!(text, "{seen} of {needed} healthy ticks to leave")?;
+        }
     }
     if *ineffective {
         write!(
@@ -291,5 +294,13 @@ mod tests {
             assert!(text.contains(part), "{part:?} is missing in\n{text}");
         }
         assert!(!text.contains("steal"), "it belongs elsewhere:\n{text}");
+    }
+
+    #[test]
+    fn a_mark_without_a_queue_asks_for_no_healthy_ticks() {
+        let status = STATUS.replace("[2,5]", "[0,0]");
+        let text = text(&serde_json::from_str(&status).unwrap());
+        assert!(text.contains("1.10 of the capacity, but nothing queues: the entry limit holds"));
+        assert!(!text.contains("healthy ticks"), "{text}");
     }
 }
