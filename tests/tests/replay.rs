@@ -99,7 +99,8 @@ fn an_agent_that_was_killed_has_recorded_what_a_replay_repeats_to_the_tick() {
     let directory = agent.runtime_dir();
     let ticks = |least: u64| {
         until::holds("recorded ticks", SOON, || {
-            directory.join(NEWER).exists() && replay(&directory).ticks >= least
+            let replayed = Replay::new(None).run(&directory, &mut |_moment| {});
+            replayed.is_ok_and(|report| report.ticks >= least)
         });
     };
     ticks(10);
@@ -151,13 +152,46 @@ fn a_recording_that_was_cut_or_spoiled_anywhere_is_replayed_or_refused_and_never
     let path = directory.path().join(NEWER);
     for at in 0..script.len() {
         fs::write(&path, &script[..at]).expect("the directory is ours");
-        replay(&path);
+        match Replay::new(None).run(&path, &mut |_moment| {}) {
+            Ok(report) => assert!(report.ticks > 0 && report.odd_lines <= 1, "{report}"),
+            Err(error) => assert!(error.to_string().contains("no tick"), "{error}"),
+        }
         let mut spoiled = script.clone();
         spoiled[at] ^= 0x11;
         fs::write(&path, &spoiled).expect("the directory is ours");
         // A version, a number of ticks or a place may be too much now.
         let _refused = Replay::new(None).run(&path, &mut |_moment| {});
     }
+}
+
+#[test]
+fn what_is_no_recording_is_refused_with_line_and_reason() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("junk.jsonl");
+    let run = |path: &Path| {
+        let mut command = Command::new(Program::Tidegate.path());
+        let output = command.arg("replay").arg(path).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(output.stdout.is_empty(), "{output:?}");
+        String::from_utf8(output.stderr).expect("text")
+    };
+    for (text, told) in [
+        ("", "no tick in it"),
+        (
+            "Nov 30 host kernel: hello\n",
+            "junk.jsonl:1: expected value",
+        ),
+        (
+            "{\"lost\":1}\n{\"message\":\"hello\"}\n",
+            "junk.jsonl:2: unknown variant `message`",
+        ),
+    ] {
+        fs::write(&path, text).expect("the directory is ours");
+        let error = run(&path);
+        assert!(error.contains(told), "{text:?}: {error}");
+    }
+    let error = run(Path::new("/dev/zero"));
+    assert!(error.contains("/dev/zero: is no plain file"), "{error}");
 }
 
 #[test]

@@ -17,7 +17,7 @@ Examples:
   tidegate replay samples.jsonl --ticks | jq -c 'select(.state == \"overload\")'
 
 The samples stay as they were measured: how services would have answered to other decisions is not
-reckoned. Exit codes: 0 replayed, 1 an expectation of the file is missed or the file cannot be read,
+reckoned. Exit codes: 0 replayed, 1 an expectation of the file is missed, or the file is no recording,
 2 invalid configuration.")]
 pub(super) struct Options {
     /// Recording, or directory of recordings; without one the agent's state directory

@@ -34,6 +34,14 @@ pub enum Stopped {
     /// The file cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// There is no tick.
+    #[error("{file}: there is no tick in it{}; give a recording of the agent, or a script of samples", after(.first_odd.as_deref()))]
+    NoTick {
+        /// The file.
+        file: String,
+        /// Where the first line stands that is none of a recording, and what is wrong with it.
+        first_odd: Option<String>,
+    },
     /// The format is of another version.
     #[error(
         "{place}: version = {version}; this tidegate reads version {VERSION}, use the one that recorded it"
@@ -64,6 +72,10 @@ pub enum Stopped {
         /// How much is allowed.
         max: u64,
     },
+}
+
+fn after(first_odd: Option<&str>) -> String {
+    first_odd.map_or_else(String::new, |first| format!(" ({first})"))
 }
 
 fn lines(faults: &[Fault]) -> String {
@@ -101,7 +113,7 @@ impl Replay {
     /// Replays a file, or both files of a directory. `each` is told of every tick.
     ///
     /// # Errors
-    /// The file cannot be read, is of another version, or holds too much.
+    /// The file cannot be read, is of another version, holds too much, or no tick at all.
     pub fn run(
         mut self,
         path: &Path,
@@ -110,6 +122,12 @@ impl Replay {
         let mut reader = Reader::open(path)?;
         while let Some(line) = reader.next_line()? {
             self.take(line, &reader, each)?;
+        }
+        if self.ticks == 0 {
+            return Err(Stopped::NoTick {
+                file: path.display().to_string(),
+                first_odd: reader.odd().1.map(str::to_owned),
+            });
         }
         Ok(self.report(&reader))
     }
