@@ -125,8 +125,21 @@ impl Agent {
     pub fn write_rules(&self, rules: &str) {
         let new = self.dir.path().join("new.toml");
         fs::write(&new, rules).expect("the directory is ours");
-        let place = self.dir.path().join("rules.d").join("test.toml");
+        let place = self.rules_dir().join("test.toml");
         fs::rename(new, place).expect("the directory is ours");
+    }
+
+    /// The directory of its rules.
+    pub fn rules_dir(&self) -> PathBuf {
+        self.dir.path().join("rules.d")
+    }
+
+    /// Tells it to read its configuration and its rules again.
+    ///
+    /// # Panics
+    /// If it is gone.
+    pub fn reload(&self) {
+        self.signal(Signal::HUP);
     }
 
     /// Its runtime directory.

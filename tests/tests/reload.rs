@@ -2,6 +2,8 @@
 
 #![cfg(test)]
 
+use std::fs;
+
 use tidegate_client::argument::{Kind, text_hash};
 use tidegate_client::{Arg, Client, Door, Permit};
 use tidegate_tests::agent::{Agent, CALM};
@@ -125,4 +127,32 @@ fn every_kind_of_rule_keeps_what_it_knows_and_a_file_with_a_fault_changes_nothin
     until::holds("the fault is told", SOON, || agent.log().contains(&fault));
     assert_eq!(service.passes(), all([0; 7]));
     assert!(service.asks("version-5"), "no rule of the file is in force");
+}
+
+#[test]
+fn a_directory_of_rules_that_is_gone_lifts_none_of_them_and_an_empty_one_does() {
+    let agent = Agent::start_logging(&rules(1, 3, 0), CALM);
+    let client = Client::builder().runtime_dir(agent.runtime_dir()).connect();
+    let mut service = Service {
+        client: client.expect("the agent serves"),
+        held: Vec::new(),
+    };
+    assert!(!service.asks("version-1"));
+    let gone = agent.rules_dir().with_extension("away");
+    fs::rename(agent.rules_dir(), &gone).expect("the directory is ours");
+    let fault = format!(
+        "{}:1:1 file no such directory (allowed: a directory of rule files) hint: an empty one lifts all rules",
+        agent.rules_dir().display()
+    );
+    let told = || agent.log().matches(&fault).count();
+    until::holds("the fault is told", SOON, || told() > 0);
+    let before = told();
+    agent.reload();
+    until::holds("it is told again", SOON, || told() > before);
+    assert!(agent.log().contains("the rules before stay in force"));
+    assert!(!service.asks("version-1"));
+    fs::create_dir(agent.rules_dir()).expect("the directory is ours");
+    until::holds("no rule is in force", SOON, || service.asks("version-1"));
+    fs::rename(gone.join("test.toml"), agent.rules_dir().join("test.toml")).expect("it is ours");
+    service.wait_for(1);
 }

@@ -26,7 +26,8 @@ words! {
 settings! {
     /// Where the rules are.
     pub struct Rules {
-        /// Directory of rule files: *.toml in our form, *.json in Sentinel's.
+        /// Directory of rule files: *.toml in our form, *.json in Sentinel's. When it is gone the last rules stay
+        /// in force; an empty one lifts them.
         dir: PathBuf = PathBuf::from("/etc/tidegate/rules.d"), Location;
         /// Whose verdicts the rules give where Sentinel has a known defect.
         quirks: Quirks = Quirks::None, OneOf::<Quirks>::ANY;

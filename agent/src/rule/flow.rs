@@ -65,6 +65,8 @@ pub enum Strategy {
     Relate(String),
     /// On the part of the resource that runs in this context.
     Chain(String),
+    /// Nowhere, so everybody passes: a rule of Sentinel's for another place that names none.
+    Nowhere,
 }
 
 /// What happens to requests near and over a QPS limit.
@@ -275,6 +277,8 @@ impl FlowOptions {
     fn strategy(&self, section: &mut Section<'_, '_>) -> Option<Strategy> {
         match (self.strategy, &self.reference) {
             (StrategyWord::Direct, _) => Some(Strategy::Direct),
+            // Our own form has no name without a letter.
+            (_, Some(name)) if name.is_empty() => Some(Strategy::Nowhere),
             (StrategyWord::Relate, Some(resource)) => Some(Strategy::Relate(resource.clone())),
             (StrategyWord::Chain, Some(context)) => Some(Strategy::Chain(context.clone())),
             (StrategyWord::Relate | StrategyWord::Chain, None) => {

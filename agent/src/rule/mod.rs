@@ -11,6 +11,7 @@
 pub mod amount;
 pub mod authority;
 mod bounds;
+mod circle;
 pub mod cluster;
 pub mod degrade;
 pub mod file;

@@ -7,9 +7,9 @@ use tidegate_abi::decision::RefusalKind;
 use tidegate_segment::gate::{BREAKERS, VALUES};
 
 use super::degrade::Guarded;
-use super::flow::{Behavior, Grade, Strategy};
+use super::flow::{Behavior, Grade};
 use super::param::ParamGrade;
-use super::{Body, Quirks, Resource, Rule};
+use super::{Body, Quirks, Rule, circle};
 use crate::config::schema::fault::{Fault, Spot};
 
 /// All rules of a tenant.
@@ -55,14 +55,14 @@ impl RuleSet {
     /// apart. Of the authority rules of a resource the first stays, with a warning.
     ///
     /// # Errors
-    /// Rules of a kind with the same id; two rules that relate to each other's resource.
+    /// Rules of a kind with the same id; rules that relate to each other's resources in a circle.
     #[expect(
         clippy::mutable_key_type,
         reason = "a pattern is compared and hashed by its text"
     )]
     pub fn build(rules: Vec<Rule>, quirks: Quirks) -> Result<Self, Vec<Fault>> {
         let mut faults = repeated_ids(&rules);
-        faults.extend(mutual_references(&rules));
+        faults.extend(circle::faults(&rules));
         faults.extend(over_bounds(&rules));
         if quirks == Quirks::Sentinel189 {
             faults.extend(rules.iter().filter_map(unpaceable));
@@ -185,7 +185,7 @@ fn first<K: Clone + Eq + Hash>(
 }
 
 /// A fault of an option: its value, what is allowed and a hint.
-fn fault_at(
+pub(super) fn fault_at(
     rule: &Rule,
     spot: &Spot,
     value: String,
@@ -256,32 +256,4 @@ fn unpaceable(rule: &Rule) -> Option<Fault> {
         let allowed = "0, or at least 0.5 with these quirks";
         fault_at(rule, &rule.count_spot, count.to_string(), (allowed, ""))
     })
-}
-
-/// Two resources that refuse while the other is busy starve each other.
-fn mutual_references(rules: &[Rule]) -> Vec<Fault> {
-    let edge = |rule: &Rule| {
-        let Body::Flow(flow) = &rule.body else {
-            return None;
-        };
-        let (Resource::Name(from), Strategy::Relate(to)) = (&flow.resource, &flow.strategy) else {
-            return None;
-        };
-        (from != to).then(|| (from.clone(), to.clone()))
-    };
-    let edges: HashMap<(String, String), &Rule> = rules
-        .iter()
-        .rev()
-        .filter_map(|rule| Some((edge(rule)?, rule)))
-        .collect();
-    let both = rules.iter().filter_map(|rule| {
-        let (from, to) = edge(rule)?;
-        let other = edges.get(&(to.clone(), from.clone()))?;
-        let allowed = "a resource without a rule that relates to this one";
-        let spot = &rule.reference_spot;
-        let back = &other.reference_spot.place;
-        let hint = format!("{back} refers back to \"{from}\"");
-        Some(fault_at(rule, spot, format!("\"{to}\""), (allowed, hint)))
-    });
-    both.collect()
 }

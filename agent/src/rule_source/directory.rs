@@ -4,9 +4,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::RuleSource;
+use crate::config::Rules;
 use crate::config::schema::fault::{Fault, Sink};
 use crate::config::schema::source::Source;
-use crate::rule::{Quirks, Rule, RuleSet, System, file, sentinel};
+use crate::rule::{Body, Quirks, Rule, RuleSet, System, file, sentinel};
 
 /// Most rule files of a directory.
 const FILES_MAX: usize = 1_000;
@@ -22,6 +23,9 @@ pub struct DirectorySource {
 
 /// Id of the rule with the marks of the configuration.
 const LAW: &str = "law";
+
+const MISSING: &str = "no such directory";
+const A_DIRECTORY: &str = "a directory of rule files";
 
 impl DirectorySource {
     /// Names a directory; it need not be there yet.
@@ -45,6 +49,33 @@ impl DirectorySource {
     /// The directory.
     pub fn directory(&self) -> &Path {
         &self.directory
+    }
+
+    /// Refuses to go from the rules `now` in force to those that were just loaded, where the directory is gone: a
+    /// mount that is lost, or a move that is half done, must not lift every limit.
+    ///
+    /// # Errors
+    /// The directory is not there, and it was what the rules are from.
+    pub fn check_successor(&self, next: &RuleSet, now: &RuleSet) -> Result<(), Vec<Fault>> {
+        let lifted = now.rules().iter().any(is_of_file);
+        if next.rules().iter().any(is_of_file) || !lifted || !self.is_missing() {
+            return Ok(());
+        }
+        let hint = "an empty one lifts all rules";
+        Err(self.fault(MISSING.to_owned(), A_DIRECTORY, hint))
+    }
+
+    fn is_missing(&self) -> bool {
+        let found = std::fs::read_dir(&self.directory);
+        found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    }
+
+    /// A directory that was named and is not there may still be made. Nobody named the one of the defaults.
+    fn missing(&self) -> Option<Fault> {
+        let named = self.directory != Rules::default().dir;
+        let hint = "no rule is in force until it is there";
+        let warning = || Fault::of_file(&self.name(), MISSING, A_DIRECTORY, hint);
+        (named && self.is_missing()).then(warning)
     }
 
     /// The rule files in the order of their names. Names that begin with a dot are not rule files:
@@ -88,7 +119,8 @@ impl RuleSource for DirectorySource {
 
     fn load(&self) -> Result<RuleSet, Vec<Fault>> {
         let files = self.files()?;
-        let (mut rules, mut faults, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut rules, mut faults) = (Vec::new(), Vec::new());
+        let mut warnings = Vec::from_iter(self.missing());
         // Not the last: with quirks the last system rule says whether any is in force.
         rules.extend(self.law.as_ref().map(|law| Rule::of_law(law, LAW)));
         for path in files {
@@ -160,6 +192,10 @@ impl Form {
             _ => None,
         }
     }
+}
+
+fn is_of_file(rule: &Rule) -> bool {
+    rule.id != LAW || !matches!(rule.body, Body::System(_))
 }
 
 fn file_name(path: &Path) -> String {

@@ -47,6 +47,7 @@ pub(super) async fn rules(config: &Config, tenants: &Tenants) -> Result<usize, V
 
 async fn rules_of(source: &DirectorySource, tenant: &Tenant) -> Result<usize, Vec<Fault>> {
     let rules = Arc::new(source.load()?);
+    source.check_successor(&rules, tenant.directory().limits().rules())?;
     for warning in rules.warnings() {
         tracing::warn!("{warning}");
     }

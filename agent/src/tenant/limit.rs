@@ -182,7 +182,10 @@ impl Limits {
                 LimitOrigin::Default => false,
             },
             (Strategy::Chain(context), Part::Context) => context == name,
-            (Strategy::Direct | Strategy::Relate(_) | Strategy::Chain(_), _) => false,
+            (
+                Strategy::Direct | Strategy::Relate(_) | Strategy::Chain(_) | Strategy::Nowhere,
+                _,
+            ) => false,
         });
         !name.is_empty() && flows.next().is_some()
     }

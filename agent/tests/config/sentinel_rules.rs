@@ -19,7 +19,8 @@ fn sentinel_flow_rules_mean_the_same() {
         {"resource": "a", "count": 2.5, "id": 17, "limitApp": "", "app": "shop"},
         {"resource": "b", "count": 3.0, "grade": 0, "controlBehavior": 2, "maxQueueingTimeMs": 0},
         {"resource": "c", "count": 20.0, "controlBehavior": 2, "maxQueueingTimeMs": 300},
-        {"resource": "d", "count": 5, "strategy": 2, "refResource": "web", "controlBehavior": 9}
+        {"resource": "d", "count": 5, "strategy": 2, "refResource": "web", "controlBehavior": 9},
+        {"resource": "e", "count": 5, "strategy": 1, "grade": 0}
     ]"#;
     let rules = rules("rules.json", text);
     assert_eq!(
@@ -44,7 +45,12 @@ fn sentinel_flow_rules_mean_the_same() {
         strategy: Strategy::Chain("web".to_owned()),
         ..plain_flow("d", 5.0)
     };
-    let expected = [plain_flow("a", 2.5), in_flight, paced, chain].map(Body::Flow);
+    let nowhere = Flow {
+        grade: Grade::Concurrency,
+        strategy: Strategy::Nowhere,
+        ..plain_flow("e", 5.0)
+    };
+    let expected = [plain_flow("a", 2.5), in_flight, paced, chain, nowhere].map(Body::Flow);
     let bodies: Vec<Body> = rules.into_iter().map(|rule| rule.body).collect();
     assert_eq!(bodies, expected);
 }

@@ -93,12 +93,27 @@ impl Foreign for FlowFields {
             grade: self.grade,
             count: self.count,
             strategy: self.strategy,
-            reference: Some(self.ref_resource.clone()).filter(|text| !blank(text)),
+            reference: self.reference(section),
             behavior: self.control_behavior,
             warm_up_period: seconds(self.warm_up_period_sec),
             max_queueing_time: millis(self.max_queueing_time_ms),
             cluster: ClusterFields::ours(self.cluster_mode, self.cluster_config.as_ref(), section),
             ..FlowOptions::default()
         }
+    }
+}
+
+impl FlowFields {
+    /// Sentinel asks for a reference with grade 1 alone; without one a rule of grade 0 looks nowhere.
+    fn reference(&self, section: &mut Section<'_, '_>) -> Option<String> {
+        let given = !self.ref_resource.trim().is_empty();
+        let needless = self.strategy == StrategyWord::Direct || self.grade == GradeWord::Qps;
+        if given || needless {
+            return given.then(|| self.ref_resource.clone());
+        }
+        let allowed = "the other resource (strategy 1) or the context (strategy 2)";
+        let hint = "without it the rule holds nobody, as in Sentinel";
+        section.warn("reference", allowed, hint);
+        Some(String::new())
     }
 }

@@ -76,7 +76,7 @@ impl Place<'_> {
             (Strategy::Chain(context), _) => part(Part::Context, context),
             (Strategy::Direct, LimitOrigin::Name(origin)) => part(Part::Origin, origin),
             (Strategy::Direct, LimitOrigin::Default) => Some(self.slot),
-            (Strategy::Direct, LimitOrigin::Other) => None,
+            (Strategy::Direct, LimitOrigin::Other) | (Strategy::Nowhere, _) => None,
         }
     }
 
@@ -87,6 +87,9 @@ impl Place<'_> {
         let Some(state) = self.tenant.ledger().state(line.state) else {
             return Value::Null;
         };
+        if flow.strategy == Strategy::Nowhere {
+            return Value::Null;
+        }
         let Some(slot) = self.subject(flow) else {
             return json!({"each": "origin", "limit": flow.count.get()});
         };

@@ -31,6 +31,8 @@ pub(super) fn kind(
             Subject::Relate((compiler.slot_of)(resource).ok_or(RuleFault::Full(0))?)
         }
         Strategy::Chain(context) => Subject::Chain(name_hash(context.as_bytes())),
+        // No context has an empty name.
+        Strategy::Nowhere => Subject::Chain(name_hash(b"")),
     };
     Ok(RuleKind::Flow(FlowRule {
         origin,
