@@ -1,38 +1,5 @@
 //! Recorded ticks and their replay: the scripts of `tests/replay`, and a real agent's recording.
-//!
-//! | what a service goes through | scripts |
-//! |---|---|
-//! | cold start with constant work at ten times the capacity | `cold-start-at-ten-times` |
-//! | cold start, the first sample full | `cold-start-first-sample-full` |
-//! | accept queue: unreadable; alone; of a moment | `accept-queue-unreadable`, `accept-queue-alone`, `accept-queue-of-a-moment` |
-//! | CPU misread; steal | `cpu-misread-by-0-5`, `cpu-misread-by-0-8`, `steal` |
-//! | run queues inside the runtime | `queues-inside-the-runtime` |
-//! | neighbour with equal threads | `neighbour-with-equal-threads` |
-//! | false entry at 50 requests a second | `false-entry-at-50-a-second` |
-//! | overload, then 0.8 of the capacity | `overload-then-80-percent` |
-//! | ten minutes of overload; half an hour of drift | `ten-minutes-of-overload`, `half-an-hour-of-drift` |
-//! | in flight that leaks | `leaked-requests` |
-//! | others slower, healthy and in overload | `others-5-times-slower`, `others-10-times-slower`, `others-5-times-slower-in-overload`, `others-10-times-slower-in-overload` |
-//! | garbage collection | `garbage-collection-pause`, `garbage-collection` |
-//! | quota throttling, and a false alarm of it | `quota-throttling`, `quota-false-alarm` |
-//! | retries | `retries` |
-//! | mixed costs | `mixed-costs` |
-//! | late tick; sleep of the machine | `late-tick`, `suspended-for-ten-minutes` |
-//! | several processes of one service | `several-processes` |
-//! | one lucky reply; fast errors; every request times out | `lucky-fast-reply`, `fast-errors`, `all-time-out` |
-//! | three requests a second | `three-requests-a-second` |
-//! | an hour at 79 and 81 %; swings; N healthy samples | `flapping-around-the-mark`, `flapping-over-both-marks`, `open-at-exactly-five` |
-//! | overload again and again | `quick-reentries`, `overload-that-comes-and-goes` |
-//! | the safety floor | `safety-floor` |
-//! | a second's CPU peak; CPU alone | `blip-of-one-sample`, `cpu-alone` |
-//! | a step far over the capacity | `surge` |
-//! | shedding that cannot help | `ineffective-shedding` |
-//! | several workers, one limit | `four-workers-at-100-percent` |
-//! | callers without permits | `one-shot-callers`, `one-shot-callers-unread-queue` |
-//! | values that are none; nothing measured | `not-a-number`, `nothing-measured` |
-//!
-//! Not here, since no sample shows it: health checks pass their budget at the gate (`shared/segment/tests/pages`), clocks that
-//! step back and token buckets are matters of the rules (`tests/tests/exactness`).
+//! `tests/replay/README.md` says which is about what.
 
 #![cfg(test)]
 
@@ -75,22 +42,6 @@ fn every_script_comes_to_what_it_expects() {
         missed.extend(report.expectations_missed);
     }
     assert!(missed.is_empty(), "{}", missed.join("\n"));
-}
-
-#[test]
-fn every_script_is_named_once_in_the_table_above() {
-    let table = include_str!("replay.rs").lines();
-    let table: Vec<_> = table.take_while(|line| line.starts_with("//!")).collect();
-    let cells = table
-        .iter()
-        .flat_map(|line| line.split('`').skip(1).step_by(2));
-    let mut named: Vec<_> = cells.filter(|cell| !cell.contains('/')).collect();
-    named.sort_unstable();
-    let scripts = scripts();
-    let stems = scripts.iter().filter_map(|path| path.file_stem()?.to_str());
-    let mut stems: Vec<_> = stems.collect();
-    stems.sort_unstable();
-    assert_eq!(named, stems);
 }
 
 #[test]

@@ -1,6 +1,7 @@
-//! Every promise of the README names the test or bench that guards it.
+//! Every promise of the README names the test or bench that guards it, and so does every case of the law.
 
 use std::fs;
+use std::path::Path;
 
 use crate::source;
 
@@ -25,6 +26,11 @@ fn promises() -> Vec<Vec<String>> {
     assert!(!rows.is_empty(), "README.md has no table of promises");
     rows
 }
+
+/// The tables of what the law is held against.
+const CASES: &str = "tests/replay/README.md";
+/// Where the guards in them are, beside the root.
+const CASES_DIRS: [&str; 2] = ["tests/replay", "shared/limits/tests"];
 
 /// Whether `file.rs` or `file.rs::test_name` is there.
 fn guard_exists(guard: &str) -> bool {
@@ -52,5 +58,48 @@ fn every_promise_names_its_guard() {
                  `path/file.rs::test_name`, or write {NOT_YET:?}"
             );
         }
+    }
+}
+
+fn is_script(name: &str) -> bool {
+    Path::new(name)
+        .extension()
+        .is_some_and(|end| end == "jsonl")
+}
+
+/// Files and tests that a line names.
+fn guards(line: &str) -> impl Iterator<Item = &str> {
+    let named = line.split('`').skip(1).step_by(2);
+    named.filter(|name| name.contains(".rs") || is_script(name))
+}
+
+#[test]
+fn every_case_of_the_law_names_its_guard_and_every_script_is_one() {
+    let text = fs::read_to_string(source::root().join(CASES)).expect("the tables are there");
+    let is_row = |line: &&str| line.starts_with("| ") && line.contains('`');
+    let rows: Vec<&str> = text.lines().filter(is_row).collect();
+    assert!(rows.len() > 40, "{CASES} has {} rows", rows.len());
+    for row in &rows {
+        assert!(guards(row).count() > 0, "{CASES}: nothing guards {row}");
+        for guard in guards(row) {
+            let places = CASES_DIRS.iter().map(|dir| format!("{dir}/{guard}"));
+            let mut places = places.chain([guard.to_owned()]);
+            assert!(
+                places.any(|place| guard_exists(&place)),
+                "{CASES}: there is no {guard}; name a script, or `path/file.rs::test_name`"
+            );
+        }
+    }
+    let scripts = fs::read_dir(source::root().join("tests/replay")).expect("it is there");
+    for script in scripts {
+        let name = script.expect("it can be read").file_name();
+        let name = name.to_string_lossy();
+        let is_named = rows
+            .iter()
+            .any(|row| guards(row).any(|guard| guard == name));
+        assert!(
+            is_named || !is_script(&name),
+            "{CASES} does not say what {name} is about"
+        );
     }
 }

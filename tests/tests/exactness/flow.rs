@@ -73,6 +73,15 @@ fn alone_eight_processes_behind_one_qps_rule_admit_exactly_its_count() {
 }
 
 #[test]
+fn alone_eight_threads_that_offer_half_a_million_a_second_are_admitted_exactly_the_count() {
+    let agent = Agent::start(QPS_RULE, CALM);
+    let mut actor = Actor::start(&agent.runtime_dir());
+    // More than a machine of two CPUs may get asked: then all of them ask without a pause.
+    actor.say("offer order 8 500000 4");
+    check_offers(&[actor]);
+}
+
+#[test]
 fn alone_eight_processes_behind_a_rule_of_ten_seconds_admit_its_count() {
     let agent = Agent::start(&flow_rule("count = 100\nwindow = \"10s\""), CALM);
     let passes = Racers::start(&agent).race_as_one("order", &Race::default());

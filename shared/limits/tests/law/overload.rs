@@ -1,6 +1,6 @@
 //! In overload the law holds goodput, reacts in time, and lets go in time.
 
-use crate::service::{Fate, Phase, Service, run};
+use crate::service::{Fate, Phase, Service, fixed_goodput_qps, run};
 use tidegate_abi::decision::ScopeState;
 
 const WAITING: Service = Service {
@@ -118,6 +118,26 @@ fn a_slow_service_holds_most_of_its_peak() {
 }
 
 #[test]
+fn four_full_workers_do_as_much_as_under_the_best_limit_that_stands_still() {
+    let four = Service {
+        cpus: 4.0,
+        workers: Some(4),
+        ..Service::PLAIN
+    };
+    for load in [1.2, 2.0, 5.0] {
+        let fixed = |limit| fixed_goodput_qps(four, (load, limit), (STEP_S + 1.0, END_S));
+        let best = [4, 5, 6, 8, 12, 16, 32, 64, 128].map(fixed);
+        let best = best.into_iter().fold(0.0, f64::max);
+        let outcome = run(four, &step_up(load), END_S, 7);
+        let goodput = outcome.goodput_qps(STEP_S + 1.0, END_S - 0.5, four.deadline_s);
+        assert!(
+            goodput >= 0.95 * best,
+            "{load} x: {goodput:.0} of {best:.0}/s"
+        );
+    }
+}
+
+#[test]
 fn the_first_request_is_shed_within_300_ms() {
     for (name, service) in SERVICES {
         for load in [2.0, 5.0, 10.0] {
@@ -153,6 +173,16 @@ fn a_cold_service_at_ten_times_its_capacity_gets_through() {
         assert!(first >= 0.7, "{name}: {first:.2} in the first 5 s");
         let then = outcome.goodput_qps(5.0, 29.5, service.deadline_s) / capacity;
         assert!(then >= 0.95 * 0.95, "{name}: {then:.2} after that");
+    }
+}
+
+#[test]
+fn from_a_cold_start_it_has_not_run_away_after_a_minute() {
+    for (name, service) in &SERVICES[..2] {
+        let outcome = run(*service, &[Phase::new(0.0, 10.0)], 90.0, 5);
+        let goodput = outcome.goodput_qps(60.0, 89.5, service.deadline_s);
+        let share = goodput / service.capacity_qps();
+        assert!(share >= 0.95 * 0.95, "{name}: {share:.2}");
     }
 }
 

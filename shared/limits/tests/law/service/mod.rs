@@ -12,6 +12,7 @@ mod door;
 mod machine;
 mod random;
 
+use tidegate_abi::board::ScopeWord;
 use tidegate_abi::decision::{Class, ScopeState};
 use tidegate_limits::law::{Law, Published, Settings, settings};
 
@@ -170,15 +171,7 @@ pub(crate) struct Outcome {
 impl Outcome {
     /// Requests per second that arrived in this span and were answered in time.
     pub(crate) fn goodput_qps(&self, from_s: f64, to_s: f64, deadline_s: f64) -> f64 {
-        let good = self
-            .requests
-            .iter()
-            .filter(|(arrival, fate)| {
-                (from_s..to_s).contains(arrival)
-                    && matches!(fate, Fate::Answered { after_s } if *after_s <= deadline_s)
-            })
-            .count();
-        f64::from(u32::try_from(good).unwrap()) / (to_s - from_s)
+        goodput_qps(&self.requests, (from_s, to_s), deadline_s)
     }
 
     /// Refusals in this span.
@@ -207,6 +200,38 @@ impl Outcome {
         let first = self.refusals.iter().find(|at| **at >= from_s)?;
         Some(first - from_s)
     }
+}
+
+fn goodput_qps(requests: &[(f64, Fate)], (from_s, to_s): (f64, f64), deadline_s: f64) -> f64 {
+    let in_time = |(arrival, fate): &&(f64, Fate)| {
+        (from_s..to_s).contains(arrival)
+            && matches!(fate, Fate::Answered { after_s } if *after_s <= deadline_s)
+    };
+    let good = requests.iter().filter(in_time).count();
+    f64::from(u32::try_from(good).unwrap()) / (to_s - from_s)
+}
+
+/// Runs the service at one load under a limit on what is in flight that nothing adapts, and tells its
+/// goodput from `from_s` to half a second before the end.
+pub(crate) fn fixed_goodput_qps(
+    service: Service,
+    (load, limit): (f64, u32),
+    (from_s, end_s): (f64, f64),
+) -> f64 {
+    let word = ScopeWord {
+        state: ScopeState::Overload,
+        entry: limit,
+        tight: limit,
+        ..ScopeWord::OPEN
+    };
+    let mut machine = Machine::new(service, 7);
+    machine.enter(&Phase::new(0.0, load));
+    let mut at_s = 0.0;
+    while at_s < end_s {
+        at_s += TICK_S;
+        machine.advance(at_s, word);
+    }
+    goodput_qps(&machine.requests, (from_s, end_s - 0.5), service.deadline_s)
 }
 
 /// Runs the service through the phases until `end_s`.
