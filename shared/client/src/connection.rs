@@ -2,6 +2,7 @@
 
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
+use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -26,8 +27,9 @@ use crate::session::Seated;
 /// How long the agent may take to answer a hello.
 const WELCOME_WITHIN: Duration = Duration::from_secs(1);
 
-/// Clocks further apart than this are in different time namespaces; less is the way of the message.
-const SAME_CLOCK_NS: u64 = 1_000_000_000;
+/// The agent tells its time between a hello and the welcome. Where that is further than this outside of the two, its
+/// clock is another time namespace's.
+const SAME_CLOCK_NS: u64 = 1_000_000;
 
 /// A connection to the agent. Its end gives the seat up.
 #[derive(Debug)]
@@ -73,17 +75,13 @@ impl Connection {
     /// See [`ConnectError`]; nothing stays mapped or open then.
     pub(crate) fn open(path: &Path) -> Result<(Self, Option<(Seated, Pages)>), ConnectError> {
         let connection = Self::dial(path)?;
+        let asked_ns = clock::monotonic_ns();
         let (welcome, descriptors) = connection.greet(HELLO_MAP)?;
         if welcome.seat == NO_SEAT {
             return Ok((connection, None));
         }
-        let now_ns = clock::monotonic_ns();
+        let offset_ns = clock_offset_ns(welcome.now_ns, asked_ns..=clock::monotonic_ns());
         let (gate, pages) = take_pages(welcome, descriptors)?;
-        let offset_ns = if welcome.now_ns.abs_diff(now_ns) > SAME_CLOCK_NS {
-            welcome.now_ns.wrapping_sub(now_ns)
-        } else {
-            0
-        };
         Ok((connection, Some((Seated { gate, offset_ns }, pages))))
     }
 
@@ -235,6 +233,18 @@ fn welcome(message: Message<'_>) -> Result<Welcome, ConnectError> {
     Ok(welcome)
 }
 
+/// What the agent's clock is ahead of this process's, ns, wrapping; 0 where both have the same. `between` are the
+/// times here before the hello and after the welcome, so that no wait in between can look like another clock.
+fn clock_offset_ns(agents_ns: u64, between: RangeInclusive<u64>) -> u64 {
+    let (asked_ns, heard_ns) = between.into_inner();
+    let nearest_ns = agents_ns.clamp(asked_ns, heard_ns.max(asked_ns));
+    if agents_ns.abs_diff(nearest_ns) <= SAME_CLOCK_NS {
+        return 0;
+    }
+    let middle_ns = asked_ns.midpoint(heard_ns);
+    agents_ns.wrapping_sub(middle_ns)
+}
+
 /// Checks and maps the pages that came with a welcome.
 fn take_pages(welcome: Welcome, descriptors: Vec<OwnedFd>) -> Result<(Gate, Pages), ConnectError> {
     let Ok([board_file, ledger_file]) = <[OwnedFd; 2]>::try_from(descriptors) else {
@@ -314,5 +324,30 @@ pub(crate) fn wait<const N: usize>(
                 });
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    #[test]
+    fn an_answer_however_late_is_no_sign_of_another_clock() {
+        let (asked_ns, heard_ns) = (100 * SECOND_NS, 170 * SECOND_NS);
+        for agents_ns in [asked_ns, 130 * SECOND_NS, heard_ns, asked_ns - 900_000] {
+            assert_eq!(clock_offset_ns(agents_ns, asked_ns..=heard_ns), 0);
+        }
+    }
+
+    #[test]
+    fn a_clock_that_is_apart_by_less_than_a_window_is_seen() {
+        let asked_ns = 100 * SECOND_NS;
+        let between = asked_ns..=asked_ns + 100_000;
+        let ahead_ns = clock_offset_ns(asked_ns + SECOND_NS / 4, between.clone());
+        assert_eq!(ahead_ns, SECOND_NS / 4 - 50_000);
+        let behind_ns = clock_offset_ns(asked_ns - SECOND_NS / 4, between);
+        assert_eq!(behind_ns, (SECOND_NS / 4 + 50_000).wrapping_neg());
     }
 }

@@ -225,10 +225,15 @@ fn a_seat_that_is_taken_away_is_asked_for_again() {
 
 #[test]
 fn a_client_in_another_time_namespace_lives_in_the_agents_time() {
+    for ahead_ns in [3_600_000_000_000, 250_000_000] {
+        live_ahead_by(ahead_ns);
+    }
+}
+
+fn live_ahead_by(ahead_ns: u64) {
     let dir = room();
-    let hour_ns = 3_600_000_000_000;
     let manners = Manners {
-        ahead_ns: hour_ns,
+        ahead_ns,
         ..Manners::default()
     };
     let agent = TestAgent::start(dir.path(), manners, &[("a", qps(5))]);
@@ -237,7 +242,7 @@ fn a_client_in_another_time_namespace_lives_in_the_agents_time() {
     assert_eq!(admitted(&resource, 5), 5);
     let state = agent.state();
     let slot = state.find("a").unwrap();
-    let agents_now_ns = tidegate_segment::clock::monotonic_ns() + hour_ns;
+    let agents_now_ns = tidegate_segment::clock::monotonic_ns() + ahead_ns;
     let node = state.ledger.node(slot.index).unwrap();
     assert_eq!(node.window(agents_now_ns).sum(), 5);
     assert_eq!(
