@@ -2,6 +2,7 @@
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
+use std::num::NonZero;
 use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -34,12 +35,12 @@ pub enum PathError {
     #[error("{}: exists and is not a socket; remove it, or use another --runtime-dir", .0.display())]
     NotASocket(PathBuf),
     /// Another agent answers there.
-    #[error("{}: an agent runs already (pid {pid}); stop it, or use another --runtime-dir", .path.display())]
+    #[error("{}: {owner}; stop it, or use another --runtime-dir", .path.display())]
     Live {
         /// The socket.
         path: PathBuf,
-        /// The other agent's process, 0 where it cannot be seen.
-        pid: u32,
+        /// Who listens on it.
+        owner: Owner,
     },
     /// There is no such group.
     #[error("socket.group: no group is called {0:?}; create it, or leave the option out")]
@@ -54,6 +55,25 @@ pub enum PathError {
         /// What the system said.
         error: io::Error,
     },
+}
+
+/// Who listens on a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Owner {
+    /// The process with this id.
+    #[error("an agent runs already (pid {0})")]
+    Process(NonZero<u32>),
+    /// A process of another pid namespace.
+    #[error(
+        "an agent runs already, where its pid cannot be seen from here (another pid namespace)"
+    )]
+    Hidden,
+    /// Somebody who takes no connection now, so that the kernel does not tell who it is.
+    #[error("something listens there already and takes no more connections (its queue is full)")]
+    Busy,
+    /// Somebody who listens for another kind of connection than the agent.
+    #[error("something that is not this agent listens there already (another type of socket)")]
+    OtherKind,
 }
 
 /// The error of a call that failed at a path.
@@ -100,15 +120,15 @@ pub fn clear(path: &Path, kind: SocketType) -> Result<(), PathError> {
     if !found.is_socket() {
         return Err(PathError::NotASocket(path.to_owned()));
     }
-    if let Some(pid) = listener(path, kind)? {
+    if let Some(owner) = owner(path, kind)? {
         let path = path.to_owned();
-        return Err(PathError::Live { path, pid });
+        return Err(PathError::Live { path, owner });
     }
     fs::remove_file(path).map_err(refused(path, "cannot remove the stale socket"))
 }
 
-/// The process that listens on a socket, if any does.
-fn listener(path: &Path, kind: SocketType) -> Result<Option<u32>, PathError> {
+/// Who listens on a socket, if anybody does.
+fn owner(path: &Path, kind: SocketType) -> Result<Option<Owner>, PathError> {
     let address = SocketAddrUnix::new(path).map_err(refused(path, "not an address"))?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, kind, flags, None)
@@ -116,11 +136,12 @@ fn listener(path: &Path, kind: SocketType) -> Result<Option<u32>, PathError> {
     match connect(&socket, &address) {
         Ok(()) => {
             let peer = Peer::of(&socket).map_err(refused(path, "cannot ask for its owner"))?;
-            Ok(Some(peer.pid))
+            let pid = NonZero::new(peer.pid);
+            Ok(Some(pid.map_or(Owner::Hidden, Owner::Process)))
         }
         Err(rustix::io::Errno::CONNREFUSED) => Ok(None),
-        // Its queue is full, or it is of another kind: somebody listens.
-        Err(rustix::io::Errno::AGAIN | rustix::io::Errno::PROTOTYPE) => Ok(Some(0)),
+        Err(rustix::io::Errno::AGAIN) => Ok(Some(Owner::Busy)),
+        Err(rustix::io::Errno::PROTOTYPE) => Ok(Some(Owner::OtherKind)),
         Err(errno) => Err(refused(path, "cannot tell whether an agent listens")(errno)),
     }
 }
@@ -175,12 +196,36 @@ mod tests {
         assert!(message(&at("live")).ends_with(&format!(
             "live: an agent runs already (pid {own}); stop it, or use another --runtime-dir"
         )));
+        let error = clear(&at("live"), SocketType::SEQPACKET).unwrap_err();
+        assert!(
+            error.to_string().contains("another type of socket"),
+            "{error}"
+        );
         drop(listener);
         clear(&at("live"), SocketType::STREAM).unwrap(); // Now it is stale.
         assert!(!at("live").exists());
 
         let long = at(&"x".repeat(108));
         assert!(message(&long).contains("a socket's path has at most 107 bytes"));
+    }
+
+    #[test]
+    fn one_who_listens_and_takes_no_more_is_not_called_by_a_pid() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("busy");
+        let flags = SocketFlags::CLOEXEC;
+        let stream = || socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
+        let address = SocketAddrUnix::new(&path).unwrap();
+        let listener = stream();
+        rustix::net::bind(&listener, &address).unwrap();
+        rustix::net::listen(&listener, 0).unwrap();
+        let waiting = stream();
+        connect(&waiting, &address).unwrap();
+        assert!(
+            message(&path).contains("its queue is full"),
+            "{}",
+            message(&path)
+        );
     }
 
     #[test]
