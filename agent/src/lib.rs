@@ -1,6 +1,7 @@
 //! The agent.
 #![forbid(unsafe_code)]
 
+pub mod background;
 pub mod bench;
 pub mod caller;
 pub mod command;

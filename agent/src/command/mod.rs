@@ -14,6 +14,7 @@ mod status;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use nix::sys::signal::{SigSet, Signal};
 
 use crate::bench::{Allocations, Role};
 
@@ -67,8 +68,22 @@ enum Command {
     BenchPart { role: Role },
 }
 
+/// Where a file may not grow any more (`RLIMIT_FSIZE`), the write shall say so. Without this the kernel ends the
+/// process without a word.
+fn outlive_file_sizes() {
+    let mut signals = SigSet::empty();
+    signals.add(Signal::SIGXFSZ);
+    // Threads that start later inherit it.
+    if let Err(errno) = signals.thread_block() {
+        output::say_error(format!(
+            "tidegate: a limit on file sizes would end this without a word: {errno}"
+        ));
+    }
+}
+
 /// Runs the command line of this process.
 pub fn main(allocations: Allocations) -> ExitCode {
+    outlive_file_sizes();
     let Arguments { command, run } = Arguments::parse();
     let done = match command.unwrap_or(Command::Run(run)) {
         Command::Run(options) => run::run(options),

@@ -53,8 +53,10 @@ pub(super) fn run(options: Options) -> Result<(), Failure> {
     });
     done.map_err(|error| match error {
         Ended::Invalid(_) => Failure::Invalid(error.to_string()),
-        Ended::Sizes(_) | Ended::Pages(_) | Ended::Doors(_) | Ended::System { .. } => {
-            Failure::of(error)
-        }
+        Ended::Sizes(_)
+        | Ended::Pages(_)
+        | Ended::OpenFiles(_)
+        | Ended::Doors(_)
+        | Ended::System { .. } => Failure::of(error),
     })
 }

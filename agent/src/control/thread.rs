@@ -1,9 +1,6 @@
 //! The sampler thread: wakes at absolute times, or early when tasks begin to wait; measures how late it was, ticks.
 
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -14,6 +11,7 @@ use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::os::sched;
 
 use super::driver::Driver;
+use crate::background::{Background, END_WITHIN};
 use crate::signal::{Fired, PressureTriggers};
 
 /// The nice value of a sampler thread that may choose it.
@@ -66,19 +64,12 @@ impl Scheduling {
 
 /// The running sampler thread.
 #[derive(Debug)]
-pub struct Ticking {
-    stop: Arc<AtomicBool>,
-    thread: JoinHandle<()>,
-}
+pub struct Ticking(Background);
 
 impl Ticking {
-    /// Ends the thread after its present tick.
+    /// Ends the thread after its present tick; one that hangs is left behind.
     pub fn stop(self) {
-        // Relaxed: the flag says all there is.
-        self.stop.store(true, Ordering::Relaxed);
-        if self.thread.join().is_err() {
-            tracing::error!("the sampler thread panicked before it was stopped");
-        }
+        self.0.end_within(END_WITHIN);
     }
 }
 
@@ -94,29 +85,25 @@ pub fn start(
     tick: Duration,
     mut on_late: impl FnMut(Duration) + Send + 'static,
 ) -> io::Result<Ticking> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let stopped = Arc::clone(&stop);
     driver.begin_with(triggers.states());
-    let thread = std::thread::Builder::new()
-        .name("sampler".to_owned())
-        .spawn(move || {
-            driver.begin(Scheduling::best(), tick);
-            let mut schedule = Schedule::starting(monotonic_ns(), tick);
-            while !stopped.load(Ordering::Relaxed) {
-                let fired = wait(&schedule, &mut triggers);
-                driver.tell_triggers(triggers.states());
-                let now_ns = monotonic_ns();
-                if let Some(fired) = fired.filter(|_fired| now_ns < schedule.due_ns) {
-                    schedule.wake_early(now_ns);
-                    driver.tick_early(now_ns, fired);
-                } else {
-                    let late = schedule.wake(now_ns);
-                    on_late(late);
-                    driver.tick(now_ns, late);
-                }
+    let thread = Background::start("sampler", move |stop| {
+        driver.begin(Scheduling::best(), tick);
+        let mut schedule = Schedule::starting(monotonic_ns(), tick);
+        while !stop.is_told() {
+            let fired = wait(&schedule, &mut triggers);
+            driver.tell_triggers(triggers.states());
+            let now_ns = monotonic_ns();
+            if let Some(fired) = fired.filter(|_fired| now_ns < schedule.due_ns) {
+                schedule.wake_early(now_ns);
+                driver.tick_early(now_ns, fired);
+            } else {
+                let late = schedule.wake(now_ns);
+                on_late(late);
+                driver.tick(now_ns, late);
             }
-        })?;
-    Ok(Ticking { stop, thread })
+        }
+    });
+    thread.map(Ticking)
 }
 
 /// Waits until a tick is due, or until one may come early because of triggers that fired.

@@ -131,7 +131,6 @@ impl Doors {
     /// # Errors
     /// Another agent owns the directory, something else lies there, or the system refuses.
     pub fn open(settings: &Settings) -> Result<Self, OpenError> {
-        open_files::raise_limit();
         socket_path::make_directory(&settings.directory)?;
         Ok(Self {
             gate_socket: GateSocket::open(settings)?,

@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::open_files;
 use super::socket_path::Access;
 use crate::config::Config;
 
-/// Most connections to each socket.
+/// Most connections to each socket, where enough files may be open.
 const CONNECTIONS_MAX: usize = 4096;
 
 /// A connection that sends no hello for this long ends.
@@ -37,7 +38,7 @@ impl Settings {
                 group: config.socket.group.clone(),
                 mode: config.socket.mode,
             },
-            connections_max: CONNECTIONS_MAX,
+            connections_max: open_files::connections(CONNECTIONS_MAX),
             hello_deadline: HELLO_DEADLINE,
             metrics_listen: config
                 .http

@@ -4,16 +4,15 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
-use std::thread::JoinHandle;
 
 use tidegate_abi::kernel::group::SLOTS_MAX;
-use tidegate_segment::sync::{Ordering, Word};
 
 use super::report::{PauseTable, Report, ReportCell};
 use super::rung::Lack;
 use super::view::View;
 use super::watch::Watched;
 use super::worker::Worker;
+use crate::background::{Background, END_WITHIN, Stop};
 use crate::signal::Roots;
 
 /// Changes of watched groups that wait at most; the tick tells each again until it is taken.
@@ -100,9 +99,8 @@ impl TickEnd {
 /// The running thread.
 #[derive(Debug)]
 pub struct Telemetry {
-    stop: Arc<Word>,
     report: ReportCell,
-    thread: Option<JoinHandle<()>>,
+    thread: Background,
 }
 
 impl Telemetry {
@@ -111,31 +109,17 @@ impl Telemetry {
         self.report.get()
     }
 
-    /// Ends the thread and its programs.
-    pub fn stop(mut self) {
-        // Relaxed: the flag says all there is.
-        self.stop.store(1, Ordering::Relaxed);
-        if self
-            .thread
-            .take()
-            .is_some_and(|thread| thread.join().is_err())
-        {
-            tracing::error!("the thread of the kernel's programs panicked before it was stopped");
-        }
-    }
-}
-
-impl Drop for Telemetry {
-    fn drop(&mut self) {
-        // Relaxed: as in `stop`. The thread sees it within a tenth of a second.
-        self.stop.store(1, Ordering::Relaxed);
+    /// Ends the thread and its programs. The kernel takes its time to take probes away (some 0.1 s each on a calm
+    /// machine); what it has not done in time it does when the process ends.
+    pub fn stop(self) {
+        self.thread.end_within(END_WITHIN);
     }
 }
 
 /// What the thread is given.
 #[derive(Debug)]
 pub(super) struct Ends {
-    pub(super) stop: Arc<Word>,
+    pub(super) stop: Stop,
     pub(super) report: ReportCell,
     pub(super) sights: Sender<Sight>,
     pub(super) watched: Receiver<Watched>,
@@ -145,7 +129,7 @@ pub(super) struct Ends {
 impl Ends {
     /// Whether the thread is to end.
     pub(super) fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed) != 0
+        self.stop.is_told()
     }
 
     /// Tells the tick what there is to see. A tick that has ended needs nothing.
@@ -172,32 +156,27 @@ pub fn start(settings: Settings, roots: &Roots) -> io::Result<(Telemetry, TickEn
     let pauses = Arc::new(PauseTable::new(slots));
     let report = Report::starting(slots, settings.max_overhead, Arc::clone(&pauses));
     let report = ReportCell::new(report);
-    let stop = Arc::new(Word::new(0));
     let (told, sights) = channel();
     let (watched, changes) = sync_channel(QUEUE);
-    let ends = Ends {
-        stop: Arc::clone(&stop),
-        report: report.clone(),
-        sights: told,
-        watched: changes,
-        pauses: Arc::clone(&pauses),
-    };
     let tick_end = TickEnd {
         sights,
         sight: Err(Lack::Starting),
         watched,
-        pauses,
+        pauses: Arc::clone(&pauses),
         slots,
     };
     let roots = roots.clone();
     let settings = Settings { slots, ..settings };
-    let thread = std::thread::Builder::new()
-        .name("kernel".to_owned())
-        .spawn(move || Worker::new(settings, roots, ends).run())?;
-    let telemetry = Telemetry {
-        stop,
-        report,
-        thread: Some(thread),
-    };
-    Ok((telemetry, tick_end))
+    let shown = report.clone();
+    let thread = Background::start("kernel", move |stop| {
+        let ends = Ends {
+            stop,
+            report: shown,
+            sights: told,
+            watched: changes,
+            pauses,
+        };
+        Worker::new(settings, roots, ends).run();
+    })?;
+    Ok((Telemetry { report, thread }, tick_end))
 }

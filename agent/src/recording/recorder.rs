@@ -4,7 +4,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -15,6 +14,7 @@ use tidegate_segment::sync::{Ordering, Word};
 use super::VERSION;
 use super::line::{Line, Placed, Start, Ticked};
 use super::ring::Ring;
+use crate::background::{Background, END_WITHIN};
 
 /// Records that wait at most.
 const QUEUE: usize = 2048;
@@ -46,8 +46,6 @@ pub struct Notes {
     /// Ticks that were measured and not recorded.
     lost: Word,
     config: Mutex<Option<String>>,
-    /// 1 when the thread is to end.
-    end: Word,
 }
 
 impl Default for Notes {
@@ -55,7 +53,6 @@ impl Default for Notes {
         Self {
             lost: Word::new(0),
             config: Mutex::default(),
-            end: Word::new(0),
         }
     }
 }
@@ -124,7 +121,7 @@ pub fn tap() -> (Tap, Waiting) {
 #[derive(Debug)]
 pub struct Recorder {
     notes: Arc<Notes>,
-    thread: JoinHandle<()>,
+    thread: Background,
 }
 
 impl Recorder {
@@ -136,19 +133,17 @@ impl Recorder {
         let Waiting { queue, notes } = waiting;
         let mut writer = Writer::new(Ring::open(directory, size_max)?, directory);
         let told = Arc::clone(&notes);
-        let thread = std::thread::Builder::new()
-            .name("recorder".to_owned())
-            .spawn(move || {
-                loop {
-                    // Before the queue is emptied: what was put before the end is written.
-                    let end = told.end.load(Ordering::Acquire) != 0;
-                    writer.round(&queue, &told);
-                    if end {
-                        return;
-                    }
-                    std::thread::park_timeout(PAUSE);
+        let thread = Background::start("recorder", move |stop| {
+            loop {
+                // Before the queue is emptied: what was put before the end is written.
+                let end = stop.is_told();
+                writer.round(&queue, &told);
+                if end {
+                    return;
                 }
-            })?;
+                std::thread::park_timeout(PAUSE);
+            }
+        })?;
         Ok(Self { notes, thread })
     }
 
@@ -157,14 +152,9 @@ impl Recorder {
         Arc::clone(&self.notes)
     }
 
-    /// Writes what waits, and ends.
+    /// Writes what waits, and ends; a disk that hangs is not waited for.
     pub fn stop(self) {
-        // Release: pairs with the Acquire in the loop above.
-        self.notes.end.store(1, Ordering::Release);
-        self.thread.thread().unpark();
-        if self.thread.join().is_err() {
-            tracing::error!("the recorder thread panicked before it was stopped");
-        }
+        self.thread.end_within(END_WITHIN);
     }
 }
 

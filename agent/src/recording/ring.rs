@@ -1,4 +1,4 @@
-//! Two files that are never larger than was set.
+//! Two files that are never larger than was set, nor than this process may make a file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
+use rustix::process::{Resource, getrlimit};
 
 /// The file that grows.
 pub const NEWER: &str = "samples.jsonl";
@@ -32,7 +33,7 @@ impl Ring {
         let (file, written) = open(directory)?;
         let mut ring = Self {
             directory: directory.to_owned(),
-            file_max: size_max / 2,
+            file_max: (size_max / 2).min(largest_file()),
             file,
             written,
         };
@@ -62,6 +63,11 @@ impl Ring {
         self.written = self.written.saturating_add(more);
         self.file.write_all(lines)
     }
+}
+
+/// `RLIMIT_FSIZE`, bytes.
+fn largest_file() -> u64 {
+    getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX)
 }
 
 fn open(directory: &Path) -> io::Result<(File, u64)> {

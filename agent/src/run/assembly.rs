@@ -45,8 +45,8 @@ pub(super) async fn assemble(options: Options) -> Result<Agent, Ended> {
         ticking,
         recorder,
         kernel,
-    } = begin_ticks(&config, options.roots, &options.state, pages, &metrics)?;
-    let context = door::Context {
+    } = *begin_ticks(&config, options.roots, &options.state, pages, &metrics)?;
+    let context = Arc::new(door::Context {
         tenants,
         scopes: Arc::new(handle.scope_finder()),
         control: Arc::new(handle),
@@ -56,8 +56,8 @@ pub(super) async fn assemble(options: Options) -> Result<Agent, Ended> {
         tick: config.tick,
         permit_time_to_live: config.http.permit_time_to_live,
         reload_failed: Word::new(0),
-    };
-    let mut keeper = Box::new(Keeper::new(config, config_file, Arc::new(context), rules));
+    });
+    let mut keeper = Box::new(Keeper::new(config, config_file, context, rules));
     if let Some(recorder) = &recorder {
         keeper.record_config(recorder.notes());
     }
@@ -154,7 +154,7 @@ fn begin_ticks(
     state: &Path,
     pages: Vec<control::Pages>,
     metrics: &Arc<Metrics>,
-) -> Result<Begun, Ended> {
+) -> Result<Box<Begun>, Ended> {
     let triggers = PressureTriggers::arm(config.signals.psi_triggers, &roots);
     let settings = config.ebpf.settings(config.pages.max_scopes);
     let begun = kernel::start(settings, &roots);
@@ -171,10 +171,10 @@ fn begin_ticks(
     let on_late = move |late| metrics.observe_tick_late(late);
     let ticking = control::start(driver, triggers, config.tick, on_late)
         .map_err(system("cannot start the sampler thread"))?;
-    Ok(Begun {
+    Ok(Box::new(Begun {
         handle,
         ticking,
         recorder,
         kernel,
-    })
+    }))
 }

@@ -1,11 +1,12 @@
 //! What the agent shows each second: one line on a terminal.
 
 use std::fmt::Write as _;
-use std::io::{self, IsTerminal as _, Write as _, stdout};
+use std::io::{IsTerminal as _, stdout};
 
 use tidegate_abi::signal::SignalId;
 use tidegate_segment::ledger::ScopeCounts;
 
+use super::outlet::{self, Stream};
 use crate::control::{ScopeSnapshot, Snapshot};
 
 /// Back to the start of the line, and the rest of it cleared.
@@ -54,10 +55,9 @@ pub(super) fn clear() {
     print(AFRESH);
 }
 
-/// A terminal that is gone must not end the agent.
+/// Shows a text.
 pub(super) fn print(text: &str) {
-    let mut out = stdout().lock();
-    let _gone: io::Result<()> = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    outlet::put(Stream::Out, text.as_bytes());
 }
 
 /// State, signals and rates of a scope in one line; `before` is its counts of a second ago.

@@ -1,16 +1,18 @@
 //! Where the log goes: standard error, one structured line for each event.
 
-use std::io::{IsTerminal as _, Stderr, stderr, stdout};
+use std::io::{self, IsTerminal as _, stderr, stdout};
 
 use tracing_subscriber::EnvFilter;
 
 use super::live;
+use super::outlet::{self, Stream};
 
 /// Variable that says what is logged, such as `debug` or `tidegate_agent::door=debug`.
 const VARIABLE: &str = "TIDEGATE_LOG";
 
 /// Begins to log. A second beginning in one process changes nothing.
 pub(super) fn begin() {
+    outlet::begin();
     let terminal = stderr().is_terminal();
     let filter = EnvFilter::builder()
         .with_default_directive(tracing::Level::INFO.into())
@@ -35,9 +37,24 @@ pub(super) fn begin() {
 }
 
 /// Standard error; on a terminal the live line makes room first.
-fn writer() -> Stderr {
+fn writer() -> Lines {
     if stdout().is_terminal() {
         live::clear();
     }
-    stderr()
+    Lines
+}
+
+/// Takes a whole line at each write.
+#[derive(Debug)]
+struct Lines;
+
+impl io::Write for Lines {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        outlet::put(Stream::Err, buf);
+        Ok(buf.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

@@ -7,6 +7,7 @@ mod assembly;
 mod keeper;
 mod live;
 mod log;
+mod outlet;
 mod ready;
 mod reload;
 mod serve;
@@ -15,8 +16,9 @@ mod start_text;
 use std::io;
 use std::path::PathBuf;
 
+use crate::background::END_WITHIN;
 use crate::config::schema::fault::Fault;
-use crate::door;
+use crate::door::{self, open_files};
 use crate::signal::Roots;
 
 /// What the command line says.
@@ -44,6 +46,9 @@ pub enum Ended {
     /// The pages could not be made.
     #[error(transparent)]
     Pages(#[from] crate::tenant::CreateError),
+    /// Too few files may be open.
+    #[error(transparent)]
+    OpenFiles(#[from] open_files::TooFew),
     /// The sockets could not be placed.
     #[error(transparent)]
     Doors(#[from] door::OpenError),
@@ -72,11 +77,21 @@ fn system(what: &'static str) -> impl Fn(io::Error) -> Ended {
 /// It could not start, or a part of it failed.
 pub fn run(options: Options) -> Result<(), Ended> {
     log::begin();
+    let done = run_logging(options);
+    outlet::end();
+    done
+}
+
+fn run_logging(options: Options) -> Result<(), Ended> {
     close_to_debuggers();
+    open_files::raise_limit()?;
     let runtime = door::runtime().map_err(system("cannot start the runtime"))?;
     // On the heap: the parts of an agent are too much for a stack frame.
-    let agent = runtime.block_on(Box::pin(assembly::assemble(options)))?;
-    runtime.block_on(Box::pin(serve::serve(agent)))
+    let assembled = runtime.block_on(Box::pin(assembly::assemble(options)));
+    let done = assembled.and_then(|agent| runtime.block_on(Box::pin(serve::serve(agent))));
+    // A look into a file may hang where the file is; nobody is left to need it.
+    runtime.shutdown_timeout(END_WITHIN);
+    done
 }
 
 /// The board is writable in this process alone: no other process of the same user may reach into it.

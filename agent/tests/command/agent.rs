@@ -1,11 +1,13 @@
 //! A running agent: start, questions, reload, end, as the service manager sees them.
 
 use std::fs;
-use std::os::unix::net::UnixDatagram;
+use std::io::{PipeReader, PipeWriter, Write as _};
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
@@ -43,6 +45,11 @@ fn limit(count: &str) -> String {
 impl Agent {
     /// Starts one and waits until it is ready.
     fn start(rule: &str) -> Self {
+        Self::start_with(rule, Stdio::null())
+    }
+
+    /// The same with this for its log.
+    fn start_with(rule: &str, log: Stdio) -> Self {
         let home = home(rule);
         let notify = home.path().join("notify");
         let told = UnixDatagram::bind(&notify).unwrap();
@@ -53,7 +60,7 @@ impl Agent {
             .env("NOTIFY_SOCKET", &notify)
             .env("WATCHDOG_USEC", "200000")
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stderr(log)
             .spawn()
             .unwrap();
         let agent = Self {
@@ -132,6 +139,47 @@ fn an_agent_answers_reloads_and_ends() {
     for socket in ["gate.sock", "http.sock"] {
         assert!(!agent.home.path().join(socket).exists(), "{socket} is left");
     }
+}
+
+/// A pipe that has no room, and that nobody reads while the first half is held.
+fn full_pipe() -> (PipeReader, PipeWriter) {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    fcntl(&writer, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
+    while writer.write_all(&[b'.'; 4096]).is_ok() {}
+    fcntl(&writer, FcntlArg::F_SETFL(OFlag::empty())).unwrap();
+    (reader, writer)
+}
+
+#[test]
+fn an_agent_whose_log_nobody_reads_serves_reloads_and_ends() {
+    let (_unread, log) = full_pipe();
+    let mut agent = Agent::start_with(&limit("0"), log.into());
+    write_rule(agent.home.path(), &limit("1000"));
+    agent.tell(Signal::SIGHUP);
+    agent.wait_for("RELOADING=1");
+    agent.wait_for("READY=1");
+    assert_eq!(agent.ask(&["enter", "a"]).status.code(), Some(0));
+    agent.tell(Signal::SIGTERM);
+    assert!(agent.process.wait().unwrap().success());
+}
+
+#[test]
+fn an_agent_ends_though_connections_are_silent_or_wait_for_their_turn() {
+    let pacing = "[[flow]]\nresource = \"a\"\ncount = 0.1\nbehavior = \"pace\"\nmax_queueing_time = \"1m\"\n";
+    let mut agent = Agent::start(pacing);
+    let socket = agent.home.path().join("http.sock");
+    let mut connections: Vec<UnixStream> = (0..3)
+        .map(|_connection| UnixStream::connect(&socket).unwrap())
+        .collect();
+    for connection in connections.iter_mut().skip(1) {
+        let body = r#"{"resource":"a"}"#;
+        let length = body.len();
+        let head =
+            format!("POST /v1/enter HTTP/1.1\r\nHost: t\r\nContent-Length: {length}\r\n\r\n");
+        connection.write_all((head + body).as_bytes()).unwrap();
+    }
+    agent.tell(Signal::SIGTERM);
+    assert!(agent.process.wait().unwrap().success());
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod agent;
 mod doctor;
+mod limits;
 mod usage;
 
 use std::path::Path;

@@ -4,6 +4,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate};
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 
 use crate::os::map;
 use crate::page::Page;
@@ -48,6 +49,19 @@ pub enum FileError {
         /// What the kernel said.
         errno: Errno,
     },
+    /// A file may not be that large.
+    #[error(
+        "{name}: {needed} bytes are needed, a file may have {allowed} (RLIMIT_FSIZE); raise the limit (ulimit -f, \
+         LimitFSIZE=), or lower pages.max_resources"
+    )]
+    TooLarge {
+        /// Name of the file.
+        name: &'static str,
+        /// Bytes that it would have.
+        needed: u64,
+        /// Bytes that the process may give a file.
+        allowed: u64,
+    },
     /// A seal is missing: another process could cut the file or write it.
     #[error("{name}: seals are {seals:?}, {needed:?} are needed; the other side is not an agent")]
     Unsealed {
@@ -70,6 +84,18 @@ pub enum FileError {
     },
 }
 
+/// The refusal of a file's size.
+fn too_large(kind: Kind, needed: u64) -> impl Fn(Errno) -> FileError {
+    move |errno| match (errno, getrlimit(Resource::Fsize).current) {
+        (Errno::FBIG, Some(allowed)) => FileError::TooLarge {
+            name: kind.name(),
+            needed,
+            allowed,
+        },
+        _other => kernel(kind, "ftruncate")(errno),
+    }
+}
+
 fn kernel(kind: Kind, call: &'static str) -> impl Fn(Errno) -> FileError {
     move |errno| FileError::Kernel {
         name: kind.name(),
@@ -85,7 +111,7 @@ fn kernel(kind: Kind, call: &'static str) -> impl Fn(Errno) -> FileError {
 pub fn create(kind: Kind, words: usize) -> Result<(Page, OwnedFd), FileError> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let fd = rustix::fs::memfd_create(kind.name(), flags).map_err(kernel(kind, "memfd_create"))?;
-    ftruncate(&fd, bytes(words)).map_err(kernel(kind, "ftruncate"))?;
+    ftruncate(&fd, bytes(words)).map_err(too_large(kind, bytes(words)))?;
     let page = map::writable(fd.as_fd(), words).map_err(kernel(kind, "mmap"))?;
     // Only now: FUTURE_WRITE leaves mappings that exist alone.
     fcntl_add_seals(&fd, kind.seals()).map_err(kernel(kind, "F_ADD_SEALS"))?;
