@@ -28,6 +28,14 @@ impl Actor {
         Self::run(Program::Actor.command().arg(runtime_dir))
     }
 
+    /// The same, run by another command, such as one that takes it into a namespace.
+    ///
+    /// # Panics
+    /// If it does not start and connect.
+    pub fn start_by(mut command: Command, runtime_dir: &Path) -> Self {
+        Self::run(command.arg(Program::Actor.path()).arg(runtime_dir))
+    }
+
     /// The same as another user; the test must be root's.
     ///
     /// # Panics
