@@ -59,6 +59,10 @@ impl Options for AuthorityOptions {
             );
             return None;
         }
+        if self.resource == "*" {
+            let hint = "only a resource of just this name is meant";
+            section.warn("resource", "the name of a resource", hint);
+        }
         Some(Body::Authority(Authority {
             resource: self.resource.clone(),
             listing: self.strategy,

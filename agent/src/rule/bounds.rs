@@ -6,6 +6,7 @@ use tidegate_limits::param::token_bucket::TOKENS_MAX;
 use tidegate_limits::strict::{RuleLimit, ValueLimit, WINDOW_MAX_NS};
 use tidegate_limits::window::COUNT_MAX;
 
+use super::Amount;
 use crate::config::schema::settings::Section;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -59,6 +60,19 @@ fn check_strict_window(window: Duration, section: &mut Section<'_, '_>) {
     if window > longest {
         let allowed = format!("at most \"{}\"", humantime::format_duration(longest));
         section.refuse(&["window", "strict"], allowed, "the rule is strict");
+    }
+}
+
+/// Refuses a warm-up whose bucket, of `period × count` tokens, is past its word.
+pub(super) fn check_warm_up((count, period): (Amount, Duration), section: &mut Section<'_, '_>) {
+    let most = f64::from(i32::MAX) / period.as_secs_f64();
+    if count.get() > most {
+        let hint = "the bucket of so long a warm-up holds no more";
+        section.refuse(
+            &["count", "warm_up_period"],
+            format!("at most {}", most.floor()),
+            hint,
+        );
     }
 }
 

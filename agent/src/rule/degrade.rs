@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tidegate_abi::decision::Mode;
+use tidegate_limits::breaker::tally::{COUNT_MAX, REQUESTS_MAX};
 
 use super::amount::{Amount, Count};
 use super::{Body, Options};
@@ -83,6 +84,12 @@ words! {
     }
 }
 
+/// What an interval surely counts to.
+pub(super) const REQUESTS: Whole<u32> = Whole {
+    min: 1,
+    max: REQUESTS_MAX,
+};
+
 /// Longest time of a breaker.
 const DAY_MS: u64 = 86_400_000;
 
@@ -103,7 +110,7 @@ settings! {
         /// A request that takes longer is slow (`slow_ratio`).
         max_rt: Option<Duration> = None, Maybe(Span::ms(0, DAY_MS), "\"200ms\"");
         /// Completed requests in the interval below which it does not trip.
-        min_requests: u32 = 5, Whole { min: 1, max: u32::MAX };
+        min_requests: u32 = 5, REQUESTS;
         /// Length of the interval; statistics begin anew with each.
         stat_interval: Duration = Duration::from_secs(1), Span::ms(1, DAY_MS);
         /// How long it refuses before it lets a probe through.
@@ -144,6 +151,15 @@ impl DegradeOptions {
         if self.grade != TripWord::ErrorCount && !is_share {
             let hint = "this grade compares shares of the requests";
             section.refuse(&["threshold", "grade"], "a number from 0 to 1", hint);
+            return None;
+        }
+        if self.grade == TripWord::ErrorCount && threshold.whole() >= COUNT_MAX {
+            let allowed = format!("at most {}", COUNT_MAX.saturating_sub(1));
+            section.refuse(
+                &["threshold", "grade"],
+                allowed,
+                "an interval counts no further",
+            );
             return None;
         }
         match (self.grade, self.max_rt) {

@@ -262,6 +262,8 @@ impl FlowOptions {
         if warms && period.is_zero() {
             section.refuse(&["warm_up_period"], "more than 0", "this behavior warms up");
             sound = false;
+        } else if warms {
+            bounds::check_warm_up((self.count, period), section);
         }
         if paces && max_queueing_time.is_zero() {
             section.refuse(
@@ -276,7 +278,13 @@ impl FlowOptions {
 
     fn strategy(&self, section: &mut Section<'_, '_>) -> Option<Strategy> {
         match (self.strategy, &self.reference) {
-            (StrategyWord::Direct, _) => Some(Strategy::Direct),
+            (StrategyWord::Direct, reference) => {
+                if reference.is_some() {
+                    let allowed = "with strategy relate or chain alone";
+                    section.warn("reference", allowed, "a direct rule does not look at it");
+                }
+                Some(Strategy::Direct)
+            }
             // Our own form has no name without a letter.
             (_, Some(name)) if name.is_empty() => Some(Strategy::Nowhere),
             (StrategyWord::Relate, Some(resource)) => Some(Strategy::Relate(resource.clone())),

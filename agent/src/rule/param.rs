@@ -1,5 +1,6 @@
 //! Hot-parameter rules: a limit for each value of an argument.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use tidegate_abi::decision::Mode;
@@ -131,8 +132,16 @@ impl ItemType {
                 .ok()
                 .map(|one| ItemValue::Integer(one.into())),
             Self::Long => text.parse().ok().map(ItemValue::Integer),
-            Self::Float => text.parse::<f32>().ok().map(|one| float(one.into())),
-            Self::Double => text.parse().ok().map(float),
+            Self::Float => text
+                .parse::<f32>()
+                .ok()
+                .filter(|one| one.is_finite())
+                .map(|one| float(one.into())),
+            Self::Double => text
+                .parse()
+                .ok()
+                .filter(|one: &f64| one.is_finite())
+                .map(float),
             Self::Boolean => text.parse().ok().map(ItemValue::Flag),
         }
     }
@@ -199,6 +208,11 @@ fn check_item(item: &ItemOptions, section: &mut Section<'_, '_>) {
 }
 
 impl ItemOptions {
+    /// What no two of a rule have in common.
+    pub(super) fn key(&self) -> Option<(ItemType, ItemValue)> {
+        self.proven().map(|item| (item.kind, item.value))
+    }
+
     fn proven(&self) -> Option<Item> {
         let (text, natural) = &self.value;
         let kind = self.kind.unwrap_or(*natural);
@@ -265,6 +279,7 @@ impl Options for ParamOptions {
                 "a regex rule has none",
             );
         }
+        self.check_items(section);
         self.check_bounds(section);
         Some(Body::Param(Param {
             resource: Resource::prove(&self.resource, self.regex, section)?,
@@ -278,7 +293,34 @@ impl Options for ParamOptions {
 }
 
 impl ParamOptions {
+    fn check_items(&self, section: &mut Section<'_, '_>) {
+        if !section.is_sound("items") {
+            return;
+        }
+        let mut seen = HashMap::new();
+        let keys = (0_usize..).zip(self.items.iter().filter_map(ItemOptions::key));
+        for (index, key) in keys {
+            let first = *seen.entry(key).or_insert(index);
+            if first != index {
+                let hint = format!("items[{first}] has it");
+                section.refuse(&[&format!("items[{index}].value")], "each value once", hint);
+            }
+        }
+    }
+
     fn check_bounds(&self, section: &mut Section<'_, '_>) {
+        let reject = self.grade == GradeWord::Qps && self.behavior == ParamBehavior::Reject;
+        if self.strict && !reject {
+            let hint = "only a qps rule that rejects has windows";
+            section.refuse(&["strict", "behavior", "grade"], "false", hint);
+        }
+        if self.burst > 0 && (self.strict || !reject) {
+            section.refuse(
+                &["burst", "strict", "behavior", "grade"],
+                "0",
+                "only a bucket has a burst",
+            );
+        }
         if self.grade != GradeWord::Qps {
             return;
         }

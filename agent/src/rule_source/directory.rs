@@ -186,10 +186,15 @@ enum Form {
 
 impl Form {
     fn of(path: &Path) -> Option<Self> {
-        match path.extension()?.to_str()? {
-            "toml" => Some(Self::Own),
-            "json" => Some(Self::Sentinel),
-            _ => None,
+        // Also .TOML: a file that somebody takes for rules must not be left out in silence.
+        let named = |end: &str| {
+            path.extension()
+                .is_some_and(|own| own.eq_ignore_ascii_case(end))
+        };
+        if named("toml") {
+            Some(Self::Own)
+        } else {
+            named("json").then_some(Self::Sentinel)
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 
 use proptest::prelude::*;
-use tidegate_limits::breaker::tally::Tally;
+use tidegate_limits::breaker::tally::{COUNT_MAX, REQUESTS_MAX, Tally};
 use tidegate_limits::breaker::trip::Trip;
 use tidegate_limits::breaker::{Admission, Breaker, Change, Completion, State};
 use tidegate_limits::quirks::Quirks;
@@ -293,6 +293,17 @@ impl Model {
             State::Closed | State::Open => {}
         }
     }
+}
+
+#[test]
+fn no_number_of_good_calls_hides_a_number_of_bad_ones() {
+    let full = Tally::of(u64::from(COUNT_MAX) << 22 | 3);
+    let by_number = Trip::ErrorCount(3.0).count(full, false);
+    assert_eq!((by_number.all(), by_number.bad()), (COUNT_MAX, 3));
+    assert_eq!(Trip::ErrorCount(3.0).count(by_number, true).bad(), 4);
+    // A share stays what it is.
+    let by_share = Trip::ErrorRatio(0.5).count(full, false);
+    assert_eq!((by_share.all(), by_share.bad()), (REQUESTS_MAX, 1));
 }
 
 proptest! {

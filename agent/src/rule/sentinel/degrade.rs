@@ -10,7 +10,7 @@ use crate::config::schema::kind::{AnyText, Maybe, Name, OneOf, Required, Whole};
 use crate::config::schema::settings::{Section, settings};
 use crate::rule::Amount;
 use crate::rule::amount::{Count, Share};
-use crate::rule::degrade::{DegradeOptions, TripWord};
+use crate::rule::degrade::{DegradeOptions, REQUESTS, TripWord};
 
 const GRADES: Code<TripWord> = Code {
     codes: &[
@@ -41,7 +41,7 @@ settings! {
         /// Seconds open.
         time_window as "timeWindow": i64 = 0, Required(Whole { min: 1, max: 86_400 }, "5");
         /// Completed requests below which it does not trip.
-        min_request_amount as "minRequestAmount": u32 = 5, Whole { min: 1, max: u32::MAX };
+        min_request_amount as "minRequestAmount": u32 = 5, REQUESTS;
         /// Length of its interval.
         stat_interval_ms as "statIntervalMs": i64 = 1_000, Whole { min: 1, max: 86_400_000 };
     }

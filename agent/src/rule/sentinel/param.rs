@@ -1,5 +1,7 @@
 //! Hot-parameter rules in Sentinel's form.
 
+use std::collections::HashSet;
+
 use tidegate_abi::decision::Mode;
 
 use super::Foreign;
@@ -78,13 +80,24 @@ impl Foreign for ParamFields {
             grade: self.grade,
             count: self.count.whole(),
             window: seconds(self.duration_in_sec),
-            burst: self.burst_count,
+            // Only a bucket has one; the field is not looked at otherwise.
+            burst: if self.is_bucket() {
+                self.burst_count
+            } else {
+                0
+            },
             behavior: self.control_behavior,
             max_queueing_time: millis(self.max_queueing_time_ms),
             items: self.items.clone(),
             cluster: ClusterFields::ours(self.cluster_mode, self.cluster_config.as_ref(), section),
             ..ParamOptions::default()
         }
+    }
+}
+
+impl ParamFields {
+    fn is_bucket(&self) -> bool {
+        self.grade == GradeWord::Qps && self.control_behavior == ParamBehavior::Reject
     }
 }
 
@@ -143,13 +156,20 @@ impl Kind for Items {
             sink.refuse(&node.span, path, self.allowed(), "");
             return None;
         };
-        let mut items = Vec::with_capacity(list.len());
-        for (index, node) in list.iter().enumerate() {
+        let mut items: Vec<ItemOptions> = Vec::with_capacity(list.len());
+        // The last first: of equal values it counts, as in Sentinel.
+        let mut seen = HashSet::new();
+        for (index, node) in list.iter().enumerate().rev() {
             let path = format!("{path}[{index}]");
             let mut own = Sink::lenient(sink.source());
             let item = read_item(node, &path, &mut own);
             let (faults, warnings) = own.finish();
-            items.extend(item.filter(|_| faults.is_empty()));
+            let item = item.filter(|_| faults.is_empty());
+            if item.as_ref().is_some_and(|item| !seen.insert(item.key())) {
+                sink.warn(&node.span, path, "each value once", "a later one counts");
+            } else {
+                items.extend(item);
+            }
             for fault in faults {
                 sink.push_warning(fault);
             }
@@ -158,6 +178,7 @@ impl Kind for Items {
                 sink.push(unknown);
             }
         }
+        items.reverse();
         Some(items)
     }
     fn shown(&self, _value: &Vec<ItemOptions>) -> Shown {

@@ -7,7 +7,7 @@
 //! One tumbling bucket, aligned to multiples of the interval: its edge forgets everything. The epoch
 //! is modulo 2^20 (12 days with an interval of a second); a word that was idle for just that long
 //! (within two intervals) counts what it holds. When a count is full (4,194,303 completions in one
-//! interval) both are halved, which keeps their ratio.
+//! interval) both are halved, which keeps their ratio; where the number of bad ones counts, both stop there.
 
 use core::num::NonZeroU64;
 
@@ -71,7 +71,17 @@ impl Tally {
         }
     }
 
-    /// The tally with one completion more.
+    /// The tally with one completion more; full counts stop where they are.
+    #[inline]
+    pub const fn add_or_stop(self, bad: bool) -> Self {
+        Self {
+            all: self.all.saturating_add((self.all < COUNT_MAX) as u32),
+            bad: self.bad.saturating_add((bad && self.bad < COUNT_MAX) as u32),
+            ..self
+        }
+    }
+
+    /// The tally with one completion more; full counts are halved before.
     #[inline]
     pub const fn add(self, bad: bool) -> Self {
         let room = if self.all < COUNT_MAX {
@@ -178,6 +188,8 @@ mod tests {
         assert_eq!((next.all(), next.bad()), (REQUESTS_MAX, REQUESTS_MAX));
         assert_eq!(Tally::at(full.word(), 6_000, interval).all(), 0);
         assert_eq!(Tally::at(full.word(), 4_000, interval), full);
+        let next = full.add_or_stop(true);
+        assert_eq!((next.all(), next.bad()), (COUNT_MAX, COUNT_MAX));
         // A hostile word has more bad ones than completions.
         let hostile = Tally { all: 0, ..full };
         assert_eq!(hostile.add(true).bad(), 0);

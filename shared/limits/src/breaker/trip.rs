@@ -30,6 +30,16 @@ impl Trip {
         }
     }
 
+    /// The tally with one completion more. A number of bad calls must not shrink, however many good ones there are
+    /// in the interval; a share may.
+    #[inline]
+    pub const fn count(self, tally: Tally, is_bad: bool) -> Tally {
+        match self {
+            Self::ErrorCount(_) => tally.add_or_stop(is_bad),
+            Self::SlowRatio { .. } | Self::ErrorRatio(_) => tally.add(is_bad),
+        }
+    }
+
     /// A measured value and the threshold as whole numbers: shares in 1/1000, counts as they are.
     pub fn shown(self, value: f64) -> (u32, u32) {
         let whole = |value: f64| whole_u32(value + 0.5);

@@ -188,7 +188,8 @@ fn complete(
     now_ns: u64,
 ) {
     let tally = state.second().step(|word| {
-        let tally = Tally::at(word, now_ns, interval_ns).add(call.is_bad);
+        let tally = Tally::at(word, now_ns, interval_ns);
+        let tally = breaker.trip.count(tally, call.is_bad);
         (tally, tally.word())
     });
     if let Some(tally) = tally {
