@@ -113,8 +113,11 @@ impl Members {
                 }
                 Err(Fault::Empty) => {}
                 Err(fault) if dir == top => result = Err(fault),
-                // A group below that has gone; or a threaded one, whose processes the list above it has.
-                Err(Fault::Os(libc::ENODEV | libc::EOPNOTSUPP)) => return false,
+                // A threaded group below, whose processes the list above it has. Taken out, the next search would
+                // only find it again, and make its path anew.
+                Err(Fault::Os(libc::EOPNOTSUPP)) => {}
+                // A group below that has gone.
+                Err(Fault::Os(libc::ENODEV)) => return false,
                 Err(fault) if fault.is_absent() => return false,
                 Err(fault) => result = Err(fault),
             }

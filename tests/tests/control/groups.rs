@@ -1,0 +1,105 @@
+//! Groups become scopes, with the settings that are declared for them.
+
+use std::fs;
+use std::path::Path;
+
+use tidegate_abi::board::ScopeWord;
+use tidegate_abi::decision::ScopeState;
+use tidegate_abi::signal::SignalId;
+use tidegate_agent::control::{Declared, Plan};
+use tidegate_agent::tenant::HOST;
+
+use crate::bench::{Bench, ORDERS, PID, TICK_NS, declared, write};
+
+#[test]
+fn a_process_is_in_the_scope_of_its_group_and_one_without_in_the_host() {
+    let mut bench = Bench::new(Plan {
+        declared: vec![declared("orders", ORDERS)],
+        ..Plan::default()
+    });
+    bench.add_group(ORDERS);
+    write(
+        bench.dir.path(),
+        &format!("proc/{PID}/cgroup"),
+        &format!("0::{ORDERS}\n"),
+    );
+    let orders = bench.scope_of(PID);
+    assert_ne!(orders, HOST);
+    assert_eq!(bench.scope_of(PID), orders);
+    assert_eq!(bench.scope_of(PID + 1), HOST, "there is no such process");
+    let snapshot = bench.handle.snapshot();
+    let scope = snapshot.scopes.iter().find(|scope| scope.index == orders);
+    let scope = scope.expect("the snapshot has it");
+    assert_eq!(&*scope.name, "orders");
+    assert_eq!(scope.cgroup.as_deref(), Some(Path::new(ORDERS)));
+}
+
+#[test]
+fn a_process_of_a_declared_group_has_the_declared_settings_from_its_first_tick_on() {
+    let mut bench = Bench::new(Plan {
+        declared: vec![declared("orders", ORDERS)],
+        ..Plan::default()
+    });
+    // The search for declared groups has just been; the next one is a second away.
+    bench.tick(2, 10);
+    bench.add_group(ORDERS);
+    let membership = format!("0::{ORDERS}\n");
+    write(bench.dir.path(), &format!("proc/{PID}/cgroup"), &membership);
+    let orders = bench.scope_of(PID);
+    bench.tick(1, 10);
+    let scopes = bench.handle.snapshot().scopes;
+    let scope = scopes.iter().find(|scope| scope.index == orders);
+    assert_eq!(scope.map(|scope| &*scope.name), Some("orders"));
+}
+
+#[test]
+fn a_declared_group_is_found_within_a_second_and_its_place_is_freed_when_it_goes() {
+    let mut bench = Bench::new(Plan {
+        declared: vec![declared("orders", ORDERS)],
+        ..Plan::default()
+    });
+    bench.tick(2, 10);
+    bench.add_group(ORDERS);
+    bench.tick(11, 10);
+    let found = |bench: &Bench| {
+        let scopes = bench.handle.snapshot().scopes;
+        scopes.into_iter().find(|scope| &*scope.name == "orders")
+    };
+    let index = |bench: &Bench| found(bench).map(|scope| scope.index);
+    let orders = index(&bench).expect("it is watched");
+    let began_ns = found(&bench).map(|scope| scope.since_ns);
+    assert!(began_ns > Some(2 * TICK_NS), "since {began_ns:?}");
+    assert_eq!(bench.board.scope(orders).state, ScopeState::Cold);
+    fs::remove_dir_all(bench.dir.path().join("cgroup/system.slice")).expect("removed");
+    bench.tick(1, 10);
+    assert_eq!(index(&bench), None);
+    assert_eq!(bench.board.scope(orders), ScopeWord::OPEN);
+    bench.add_group(ORDERS);
+    bench.tick(11, 10);
+    assert_eq!(index(&bench), Some(orders), "the place is used again");
+    let anew_ns = found(&bench).map(|scope| scope.since_ns);
+    assert!(anew_ns > began_ns, "since {anew_ns:?}");
+}
+
+#[test]
+fn declared_cpus_stand_for_the_measured_ones_until_the_plan_says_otherwise() {
+    let plan = |cpus| Plan {
+        declared: vec![Declared {
+            cpus,
+            ..declared("orders", ORDERS)
+        }],
+        ..Plan::default()
+    };
+    let mut bench = Bench::new(plan(Some(1.5)));
+    bench.add_group(ORDERS);
+    bench.tick(2, 10);
+    let cpus = |bench: &Bench| {
+        let scopes = bench.handle.snapshot().scopes;
+        let orders = scopes.iter().find(|scope| &*scope.name == "orders");
+        orders.and_then(|scope| scope.readings.value(SignalId::EffectiveCpus))
+    };
+    assert_eq!(cpus(&bench), Some(1.5));
+    bench.handle.set_plan(plan(None)).expect("there is room");
+    bench.tick(1, 10);
+    assert_eq!(cpus(&bench), Some(2.0), "those that are online");
+}

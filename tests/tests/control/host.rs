@@ -1,0 +1,124 @@
+//! What a tick tells of the host.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_abi::board::ScopeWord;
+use tidegate_abi::decision::{Cause, ScopeState};
+use tidegate_abi::signal::SignalId;
+use tidegate_agent::control::{Event, Plan};
+use tidegate_agent::tenant::HOST;
+use tidegate_segment::board::AgentLife;
+
+use crate::bench::Bench;
+
+#[test]
+fn each_tick_beats_and_publishes_the_host() {
+    let mut bench = Bench::new(Plan::default());
+    assert_eq!(bench.board.scope(HOST), ScopeWord::OPEN);
+    bench.tick(3, 10);
+    assert_eq!(bench.board.tick(), 3);
+    assert_eq!(bench.board.agent_life(bench.now_ns), AgentLife::Present);
+    let host = bench.board.scope(HOST);
+    assert_eq!(host.state, ScopeState::Cold);
+    let snapshot = bench.handle.snapshot();
+    assert_eq!((snapshot.ticks, snapshot.now_ns), (3, bench.now_ns));
+    assert_eq!(snapshot.late_p99, Duration::from_micros(50));
+    let host = snapshot.scopes.first().expect("the host");
+    assert_eq!(host.readings.value(SignalId::TickLate), Some(50e-6));
+    assert_eq!((&*host.name, &host.cgroup), ("host", &None));
+    assert_eq!(host.published.entry, 64, "32 for each of two CPUs");
+}
+
+#[test]
+fn two_seconds_of_full_cpu_are_overload_and_five_healthy_samples_end_it() {
+    let mut bench = Bench::new(Plan::default());
+    bench.tick(5, 10);
+    assert_eq!(bench.handle.events().count(), 0);
+    bench.tick(19, 100);
+    assert_eq!(bench.board.scope(HOST).state, ScopeState::Cold);
+    bench.tick(1, 100);
+    let info = bench.board.scope_info(HOST).expect("the host");
+    assert_eq!(info.word.state, ScopeState::Overload);
+    assert_eq!((info.cause, info.since_ns), (Cause::Cpu, bench.now_ns));
+    bench.tick(4, 20);
+    assert_eq!(bench.board.scope(HOST).state, ScopeState::Overload);
+    bench.tick(1, 20);
+    assert_eq!(bench.board.scope(HOST).state, ScopeState::Cold);
+    let states: Vec<_> = bench
+        .handle
+        .events()
+        .filter_map(|event| match event {
+            Event::State { scope, to, .. } if &*scope == "host" => Some(to),
+            Event::State { .. } | Event::Ineffective { .. } => None,
+        })
+        .collect();
+    assert_eq!(states, [ScopeState::Overload, ScopeState::Cold]);
+}
+
+#[test]
+fn requests_in_flight_on_a_full_cpu_are_overload_at_the_next_tick() {
+    let mut bench = Bench::new(Plan::default());
+    bench.tick(2, 10);
+    let held = bench.hold(1, HOST, 100);
+    assert_eq!(held.len(), 100);
+    bench.tick(1, 100);
+    let info = bench.board.scope_info(HOST).expect("the host");
+    assert_eq!(info.word.state, ScopeState::Overload);
+    assert_eq!((info.word.tight, info.inflight), (32, 100));
+    bench.seats.revoke(1);
+    bench.tick(1, 10);
+    let info = bench.board.scope_info(HOST).expect("the host");
+    assert_eq!(info.inflight, 0, "a dead process holds nothing");
+}
+
+#[test]
+fn a_seat_that_is_cleared_takes_nothing_from_what_was_counted() {
+    let mut bench = Bench::new(Plan::default());
+    bench.tick(1, 10);
+    let passed = |bench: &Bench| {
+        let snapshot = bench.handle.snapshot();
+        snapshot.scopes.first().map(|host| host.counts.passed)
+    };
+    bench.hold(1, HOST, 20);
+    bench.tick(1, 10);
+    assert_eq!(passed(&bench), Some(20));
+    bench.seats.revoke(1);
+    bench.ledger.clear_seat(1, 1);
+    bench.hold(2, HOST, 3);
+    bench.tick(1, 10);
+    assert_eq!(passed(&bench), Some(23));
+    bench.hold(1, HOST, 30);
+    bench.tick(1, 10);
+    assert_eq!(passed(&bench), Some(53), "the next holder begins anew");
+}
+
+#[test]
+fn system_rules_find_load_and_cpu_on_the_board_or_that_they_are_not_measured() {
+    let mut bench = Bench::new(Plan::default());
+    assert_eq!(bench.board.samples(), (None, None));
+    bench.tick(1, 50);
+    assert_eq!(bench.board.samples(), (Some(0.1), None), "a rate needs two");
+    bench.tick(1, 50);
+    assert_eq!(bench.board.samples(), (Some(0.1), Some(0.5)));
+    fs::remove_file(bench.dir.path().join("proc/loadavg")).expect("removed");
+    bench.tick(1, 50);
+    assert_eq!(bench.board.samples(), (None, Some(0.5)));
+}
+
+#[test]
+fn other_settings_are_in_force_at_the_next_tick_and_keep_the_state() {
+    let mut bench = Bench::new(Plan::default());
+    bench.tick(30, 100);
+    assert_eq!(bench.board.scope(HOST).state, ScopeState::Overload);
+    let mut host = tidegate_limits::law::Settings::default();
+    host.marks.action = tidegate_limits::law::Action::Reject;
+    let plan = Plan {
+        host: Arc::new(host),
+        ..Plan::default()
+    };
+    bench.handle.set_plan(plan).expect("there is room");
+    bench.tick(1, 100);
+    assert_eq!(bench.board.scope(HOST).state, ScopeState::Reject);
+}
