@@ -1,6 +1,7 @@
 //! A service in a process of its own that does what a test says, line by line.
 
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -8,6 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::confined::Confined;
 use crate::program::Program;
 use crate::until::SOON;
 
@@ -42,6 +44,25 @@ impl Actor {
     /// If it does not start and connect.
     pub fn start_as(uid: u32, runtime_dir: &Path) -> Self {
         Self::run(Program::Actor.command().arg(runtime_dir).uid(uid).gid(uid))
+    }
+
+    /// The same as a process of this name, which is the name of its service.
+    ///
+    /// # Panics
+    /// If it does not start and connect.
+    #[expect(clippy::expect_used, reason = "a test ends here")]
+    pub fn start_named(name: &str, runtime_dir: &Path) -> Self {
+        let program = runtime_dir.join(name);
+        symlink(Program::Actor.path(), &program).expect("the directory is ours");
+        Self::run(Command::new(program).arg(runtime_dir))
+    }
+
+    /// The same in a control group.
+    ///
+    /// # Panics
+    /// If it does not start and connect.
+    pub fn start_in(group: &Confined, runtime_dir: &Path) -> Self {
+        Self::run(group.command(Program::Actor).arg(runtime_dir))
     }
 
     #[expect(clippy::expect_used, reason = "a test ends here")]

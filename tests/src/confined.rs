@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::program::Program;
 use crate::skip;
 use crate::until::SOON;
 
@@ -54,6 +55,15 @@ impl Confined {
     /// The process.
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// A command that runs a program in the group as well.
+    pub fn command(&self, program: Program) -> Command {
+        let mut command = Command::new("sh");
+        let join = "for dir; do shift; [ \"$dir\" = -- ] && break; echo $$ >\"$dir/cgroup.procs\" || exit 1; done; exec \"$@\"";
+        command.args(["-c", join, "sh"]).args(&self.dirs);
+        command.arg("--").arg(program.path());
+        command
     }
 
     /// A process that keeps one CPU busy.

@@ -76,7 +76,9 @@ impl Tally {
     pub const fn add_or_stop(self, bad: bool) -> Self {
         Self {
             all: self.all.saturating_add((self.all < COUNT_MAX) as u32),
-            bad: self.bad.saturating_add((bad && self.bad < COUNT_MAX) as u32),
+            bad: self
+                .bad
+                .saturating_add((bad && self.bad < COUNT_MAX) as u32),
             ..self
         }
     }
