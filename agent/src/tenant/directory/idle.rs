@@ -17,7 +17,8 @@ use tidegate_segment::ledger::NodeCounts;
 use super::super::breakers::lines;
 use super::super::compile::room::Held;
 use super::super::seats::Seats;
-use super::{Directory, SEPARATORS, Writer, memory};
+use super::name::is_part;
+use super::{Directory, Writer, memory};
 
 /// How long a slot rests: a thread that was held up inside a decision must have gone on and found it taken back.
 const REST_NS: u64 = 10_000_000_000;
@@ -149,7 +150,7 @@ impl Directory {
         (name, slot): (&str, Slot),
         short: Short,
     ) -> Option<Candidate> {
-        if name.contains(SEPARATORS) {
+        if is_part(name) {
             return Some(Candidate { slot, rules: None });
         }
         if !short.slots && !short.room {

@@ -1,0 +1,101 @@
+use tidegate_abi::board::Needs;
+use tidegate_abi::geometry::Geometry;
+
+use super::super::limit::tests::limits;
+use super::*;
+use crate::tenant::tests::tenant;
+
+fn qps(resource: &str, most: u32) -> Limits {
+    limits(&format!(
+        "[[flow]]\nid = \"first\"\nresource = \"{resource}\"\ncount = {most}"
+    ))
+}
+
+fn tenant_with(resources: u32) -> super::super::Tenant {
+    tenant(Geometry::new(resources, 4, 2, 2).unwrap())
+}
+
+#[test]
+fn a_name_keeps_its_slot_and_names_over_the_bound_share_one() {
+    let tenant = tenant_with(8);
+    let directory = tenant.directory();
+    let first = directory.resolve("a");
+    assert!(!first.overflow);
+    assert_eq!(directory.resolve("a"), first);
+    for name in ["b", "c", "d", "e"] {
+        assert!(!directory.resolve(name).overflow, "{name}");
+    }
+    assert!(directory.resolve("g").overflow);
+    assert_eq!(directory.overflowed(), 1);
+    // The place kept for rules.
+    let published = directory.publish(qps("from-a-rule", 5), 0).unwrap();
+    assert_eq!(published, Published::default());
+    assert!(!directory.resolve("from-a-rule").overflow);
+    let published = directory
+        .publish(qps("one-too-many", 5), 10_000_000)
+        .unwrap();
+    let [(name, fault)] = published.unplaced.as_slice() else {
+        panic!("{published:?}");
+    };
+    assert_eq!(
+        (name.as_str(), *fault),
+        ("one-too-many", RuleFault::Full(8))
+    );
+}
+
+/// A hot-parameter rule on each of so many resources.
+fn params(resources: usize) -> Limits {
+    let rule = |number| format!("[[param]]\nresource = \"r{number}\"\nindex = 0\ncount = 1\n");
+    limits(&(0..resources).map(rule).collect::<String>())
+}
+
+#[test]
+fn hot_parameter_rules_share_the_room_for_values_and_leave_some_for_later_ones() {
+    let tenant = tenant_with(16);
+    let directory = tenant.directory();
+    let mut now_ns = 0;
+    let mut publish = |rules| {
+        now_ns += 10_000_000;
+        directory.publish(params(rules), now_ns).unwrap().unplaced
+    };
+    // 64 sets: of one rule a half, then a third of all, and what is left.
+    for rules in [1, 2, 3] {
+        assert_eq!(publish(rules), [], "{rules}");
+    }
+    let tenant = tenant_with(16);
+    let published = tenant.directory().publish(params(7), 0).unwrap();
+    assert_eq!(published.unplaced, [], "seven at once");
+    let tenant = tenant_with(16);
+    let published = tenant.directory().publish(params(12), 0).unwrap();
+    let unplaced = published.unplaced.iter().map(|(_name, fault)| *fault);
+    assert_eq!(unplaced.collect::<Vec<_>>(), [RuleFault::ValuesFull(64); 4]);
+    assert_eq!(
+        RuleFault::ValuesFull(64).to_string(),
+        "the values of hot-parameter rules need more than 64 sets; raise pages.max_resources and restart"
+    );
+}
+
+#[test]
+fn a_rule_set_is_in_force_for_names_before_and_after_it() {
+    let tenant = tenant_with(8);
+    let directory = tenant.directory();
+    let before = directory.resolve("a").slot;
+    directory.publish(qps("a", 7), 0).unwrap();
+    let record = tenant.board().record(before.index).unwrap();
+    assert_eq!((record.needs, record.qps_limit), (Needs(Needs::QPS), 7));
+    assert_eq!(directory.limits().id(0), Some("first"));
+    directory.publish(Limits::default(), 10_000_000).unwrap();
+    let record = tenant.board().record(before.index).unwrap();
+    assert_eq!(record.needs, Needs(0));
+}
+
+#[test]
+fn two_publishes_are_kept_apart() {
+    let tenant = tenant_with(8);
+    let directory = tenant.directory();
+    directory.publish(qps("a", 7), 1_000).unwrap();
+    let soon = directory.publish(qps("a", 8), 2_000);
+    assert_eq!(soon, Err(TooSoon { wait_ns: 9_999_000 }.into()));
+    let record = tenant.board().record(directory.resolve("a").slot.index);
+    assert_eq!(record.unwrap().qps_limit, 7);
+}
