@@ -3,7 +3,7 @@
 use axum::body::Bytes;
 use axum::extract::Query;
 use axum::extract::rejection::{BytesRejection, QueryRejection};
-use axum::http::Uri;
+use axum::http::{StatusCode, Uri};
 use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -15,6 +15,7 @@ use tidegate_abi::message::{ARGS_MAX, TOKEN, VALUES_MAX};
 use tidegate_limits::window::COUNT_MAX;
 use tidegate_segment::gate::Request;
 
+use super::BODY_MAX;
 use super::answer::Wrong;
 use crate::door::arguments::Arguments;
 use crate::tenant::permit::Token;
@@ -172,7 +173,12 @@ impl Ended {
 /// Reads a JSON body.
 pub(super) fn json<T: DeserializeOwned>(body: Result<Bytes, BytesRejection>) -> Result<T, Wrong> {
     let body = body.map_err(|rejection| {
-        let text = format!("the body cannot be read: {}", rejection.body_text());
+        let text = match rejection.status() {
+            StatusCode::PAYLOAD_TOO_LARGE => {
+                format!("the body is too long; allowed are {BODY_MAX} bytes")
+            }
+            _other => format!("the body cannot be read: {}", rejection.body_text()),
+        };
         Wrong::new(rejection.status(), text)
     })?;
     let mut reader = serde_json::Deserializer::from_slice(&body);
@@ -197,8 +203,11 @@ pub(super) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Wrong> {
         let text = "the query is not UTF-8; allowed are names in UTF-8, their bytes as %XX";
         return Err(Wrong::input(text));
     }
-    let Query(read) = Query::try_from_uri(uri)
-        .map_err(|rejection: QueryRejection| Wrong::input(rejection.body_text()))?;
+    let Query(read) = Query::try_from_uri(uri).map_err(|rejection: QueryRejection| {
+        let why = rejection.body_text();
+        let why = why.trim_start_matches("Failed to deserialize query string: ");
+        Wrong::input(format!("query: {why}"))
+    })?;
     Ok(read)
 }
 
@@ -238,4 +247,36 @@ fn word<T: Copy>(
         let allowed = names.join(", ");
         Wrong::input(format!("{field} = {text:?}; allowed are {allowed}"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use axum::extract::FromRequest as _;
+    use axum::http::Request;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    #[expect(dead_code, reason = "what is at fault is not read")]
+    struct Wanted {
+        resource: String,
+    }
+
+    #[test]
+    fn a_query_without_its_field_is_told_which() {
+        let uri = Uri::from_static("/v1/explain");
+        let wrong = query::<Wanted>(&uri).unwrap_err();
+        assert_eq!(wrong, Wrong::input("query: missing field `resource`"));
+    }
+
+    #[tokio::test]
+    async fn a_body_that_is_too_long_is_told_what_is_allowed() {
+        use axum::extract::DefaultBodyLimit;
+        let mut request = Request::new(Body::from(vec![b'x'; BODY_MAX + 1]));
+        DefaultBodyLimit::max(BODY_MAX).apply(&mut request);
+        let wrong = json::<Wanted>(Bytes::from_request(request, &()).await).unwrap_err();
+        let text = "the body is too long; allowed are 65536 bytes";
+        assert_eq!(wrong, Wrong::new(StatusCode::PAYLOAD_TOO_LARGE, text));
+    }
 }
