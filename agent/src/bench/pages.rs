@@ -61,7 +61,6 @@ impl Pages {
         let mut writers = format(board_page, ledger_page, geometry)
             .ok_or_else(|| NoFigure::Wrong("a new page is too short".to_owned()))?;
         writers.tick.publish_clock(clock);
-        writers.tick.beat(monotonic_ns());
         writers.tick.publish_scope(0, &healthy(ENTRY));
         let view = View::open(&board_file, &ledger_file)?;
         Ok(Self {
@@ -129,6 +128,8 @@ impl Pages {
         let generation = self.writers.seats.seat(seat, process);
         let generation =
             generation.ok_or_else(|| NoFigure::Wrong(format!("seat {seat} is taken")))?;
+        // The agent's next tick finds the seat calm.
+        self.writers.tick.beat(monotonic_ns());
         Ok(Gate::new(
             self.view.board,
             self.view.ledger,

@@ -2,14 +2,15 @@
 //!
 //! ```text
 //!   ┌─────┐  kernel's clock is the counter,   ┌──────────┐  a base line of    ┌────────┐
-//!   │ off │ ────────────────────────────────► │ settling │ ─────────────────► │ in use │──┐ renewed
-//!   └─────┘  and it is constant and never     └──────────┘  100 ms, or 10 s   └────────┘◄─┘ each second
+//!   │ off │ ────────────────────────────────► │ settling │ ─────────────────► │ in use │──┐ its base renewed
+//!   └─────┘  and it is constant and never     └──────────┘  100 ms, or 10 s   └────────┘◄─┘ each tick
 //!      ▲     stops                                  │       after a fault         │
 //!      └────────────────────────────────────────────┴─────────────────────────────┘
 //!            the kernel left the counter, or the two clocks differ by more than 100 µs
 //! ```
 //!
-//! Whatever goes wrong, the next tick tells every reader of the board to ask the kernel instead.
+//! The rate of a counter does not change, so it is measured once; where the kernel steers its own clock, by
+//! 500 ppm at most, the base of each tick follows. Whatever goes wrong, the next tick tells every reader of the board to ask the kernel instead.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -24,10 +25,12 @@ const CPU_INFO: &str = "/proc/cpuinfo";
 const SETTLE_NS: u64 = 100_000_000;
 /// The same after a fault: a clock that has been wrong has to behave for a while.
 const RECOVER_NS: u64 = 10_000_000_000;
-/// Age at which a calibration is renewed, ns: the kernel steers its clock.
-const RENEW_NS: u64 = 1_000_000_000;
-/// Most that the two clocks may differ before the counter is given up, ns.
+/// Most that the two clocks may differ before the counter is given up, ns, after a tick that came at once.
 const TOLERANCE_NS: u64 = 100_000;
+/// What a kernel that steers its clock as fast as it can adds to that: one part in so many of the time since.
+const STEERED: u64 = 2_000;
+/// Rates that differ by at most one part in so many are of one counter, measured twice.
+const SAME_RATE: u64 = 10_000;
 
 /// The watch over the counter.
 #[derive(Debug)]
@@ -48,7 +51,7 @@ impl ClockWatch {
         let steady = std::fs::read_to_string(CPU_INFO).is_ok_and(|info| is_steady(&info));
         Self {
             current: steady.then(|| File::open(CURRENT).ok()).flatten(),
-            judge: Judge::Off { faults: 0 },
+            judge: Judge::NEW,
         }
     }
 
@@ -60,7 +63,7 @@ impl ClockWatch {
 
     /// Whether the counter is in use.
     pub(super) fn uses_counter(&self) -> bool {
-        matches!(self.judge, Judge::InUse { .. })
+        matches!(self.judge.state, State::InUse { .. })
     }
 }
 
@@ -86,88 +89,90 @@ fn is_steady(cpu_info: &str) -> bool {
 
 /// What is thought of the counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Judge {
-    Off {
-        faults: u32,
-    },
+enum State {
+    Off,
     Settling {
         first: Reading,
-        faults: u32,
     },
     InUse {
         calibration: Calibration,
-        /// The reading that it was made of last.
+        /// The reading that its base was made of.
         made: Reading,
-        faults: u32,
     },
 }
 
+/// The state, and what outlives it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Judge {
+    state: State,
+    /// The rate that was in use last.
+    rate: Option<u64>,
+    faults: u32,
+}
+
 impl Judge {
-    /// Takes the reading of a tick; `None` is "the counter must not be used".
+    const NEW: Self = Self {
+        state: State::Off,
+        rate: None,
+        faults: 0,
+    };
+
+    /// Takes the reading of a tick; `None` is "the counter must not be used". Gives what readers are to use, if
+    /// they are to be told.
     fn tick(&mut self, reading: Option<Reading>) -> Option<ClockSource> {
-        match (*self, reading) {
-            (Self::Off { .. }, None) => None,
-            (Self::Off { faults }, Some(first)) => {
-                *self = Self::Settling { first, faults };
+        match (self.state, reading) {
+            (State::Off, None) => None,
+            (State::Off, Some(first)) => {
+                self.state = State::Settling { first };
                 None
             }
-            (Self::Settling { first, faults }, Some(now)) => self.settle(first, now, faults),
-            (
-                Self::InUse {
-                    calibration,
-                    made,
-                    faults,
-                },
-                Some(now),
-            ) => self.renew((calibration, made), now, faults),
-            (Self::Settling { faults, .. } | Self::InUse { faults, .. }, None) => {
-                self.give_up(faults)
-            }
+            (State::Settling { first }, Some(now)) => self.settle(first, now),
+            (State::InUse { calibration, made }, Some(now)) => self.renew(calibration, made, now),
+            (State::Settling { .. } | State::InUse { .. }, None) => self.give_up(),
         }
     }
 
-    fn settle(&mut self, first: Reading, now: Reading, faults: u32) -> Option<ClockSource> {
-        let needed_ns = if faults == 0 { SETTLE_NS } else { RECOVER_NS };
+    fn settle(&mut self, first: Reading, now: Reading) -> Option<ClockSource> {
+        let needed_ns = if self.faults == 0 {
+            SETTLE_NS
+        } else {
+            RECOVER_NS
+        };
         if now.ns.saturating_sub(first.ns) < needed_ns {
             return None;
         }
-        let Some(calibration) = Calibration::between(first, now) else {
-            return self.give_up(faults);
+        let Some(Calibration { mult, .. }) = Calibration::between(first, now) else {
+            return self.give_up();
         };
-        *self = Self::InUse {
-            calibration,
-            made: now,
-            faults,
-        };
-        Some(ClockSource::Counter(calibration))
+        // A board keeps few rates, and another measurement of the same counter is none.
+        let same = |rate: &u64| rate.abs_diff(mult) <= mult / SAME_RATE;
+        let rate = self.rate.filter(same).unwrap_or(mult);
+        self.rate = Some(rate);
+        Some(self.use_from(rate, now))
     }
 
-    fn renew(
-        &mut self,
-        (old, made): (Calibration, Reading),
-        now: Reading,
-        faults: u32,
-    ) -> Option<ClockSource> {
-        if old.at(now.tsc).abs_diff(now.ns) > TOLERANCE_NS {
-            return self.give_up(faults);
+    fn renew(&mut self, old: Calibration, made: Reading, now: Reading) -> Option<ClockSource> {
+        let steered_ns = now.ns.saturating_sub(made.ns) / STEERED;
+        let tolerated_ns = TOLERANCE_NS.saturating_add(steered_ns);
+        if old.at(now.tsc).abs_diff(now.ns) > tolerated_ns {
+            return self.give_up();
         }
-        if now.ns.saturating_sub(made.ns) < RENEW_NS {
-            return None;
-        }
-        let calibration = Calibration::between(made, now)?;
-        *self = Self::InUse {
-            calibration,
-            made: now,
-            faults,
-        };
-        Some(ClockSource::Counter(calibration))
+        Some(self.use_from(old.mult, now))
     }
 
-    fn give_up(&mut self, faults: u32) -> Option<ClockSource> {
-        let was_in_use = matches!(self, Self::InUse { .. });
-        *self = Self::Off {
-            faults: faults.saturating_add(1),
+    fn use_from(&mut self, rate: u64, now: Reading) -> ClockSource {
+        let calibration = Calibration::through(now, rate);
+        self.state = State::InUse {
+            calibration,
+            made: now,
         };
+        ClockSource::Counter(calibration)
+    }
+
+    fn give_up(&mut self) -> Option<ClockSource> {
+        let was_in_use = matches!(self.state, State::InUse { .. });
+        self.state = State::Off;
+        self.faults = self.faults.saturating_add(1);
         was_in_use.then_some(ClockSource::Monotonic)
     }
 }
@@ -185,7 +190,7 @@ mod tests {
     }
 
     fn in_use() -> Judge {
-        let mut judge = Judge::Off { faults: 0 };
+        let mut judge = Judge::NEW;
         assert_eq!(judge.tick(Some(reading(0, 0))), None);
         assert_eq!(judge.tick(Some(reading(SETTLE_NS / 2, 0))), None);
         let told = judge.tick(Some(reading(SETTLE_NS, 0)));
@@ -194,16 +199,44 @@ mod tests {
     }
 
     #[test]
-    fn the_counter_comes_into_use_and_its_calibration_is_renewed() {
+    fn the_counter_comes_into_use_and_its_base_follows_the_kernels_clock() {
         let mut judge = in_use();
-        assert_eq!(judge.tick(Some(reading(SETTLE_NS + RENEW_NS / 2, 0))), None);
-        let Some(ClockSource::Counter(calibration)) =
-            judge.tick(Some(reading(SETTLE_NS + RENEW_NS, 0)))
-        else {
-            panic!("not renewed");
-        };
-        let told = calibration.at(3 * 5_000_000_000);
-        assert!(told.abs_diff(5_000_000_000) <= 5, "{told}");
+        let rate = judge.rate;
+        // The kernel steers by 500 ppm, one way and then the other; some ticks come late.
+        let mut ahead_ns = 0;
+        let mut now_ns = SETTLE_NS;
+        for (ticks, length_ns) in [(50, 100_000_000), (3, 1_000_000_000), (100, 100_000_000)] {
+            for tick in 0..ticks {
+                now_ns += length_ns;
+                let steered_ns = length_ns / STEERED;
+                ahead_ns = if tick % 40 < 20 {
+                    ahead_ns + steered_ns
+                } else {
+                    ahead_ns - steered_ns
+                };
+                let now = reading(now_ns, ahead_ns);
+                let Some(ClockSource::Counter(calibration)) = judge.tick(Some(now)) else {
+                    panic!("not renewed at {now_ns}");
+                };
+                assert!(calibration.at(now.tsc).abs_diff(now_ns) <= 1);
+                assert_eq!(Some(calibration.mult), rate, "the rate stays");
+            }
+        }
+    }
+
+    #[test]
+    fn a_counter_that_was_given_up_comes_back_with_its_rate() {
+        let mut judge = in_use();
+        let rate = judge.rate;
+        assert_eq!(judge.tick(None), Some(ClockSource::Monotonic));
+        let again = SETTLE_NS * 3;
+        // Measured a little otherwise than the first time.
+        assert_eq!(judge.tick(Some(reading(again, 0))), None);
+        judge.tick(Some(reading(again + RECOVER_NS, 300)));
+        assert_eq!(judge.rate, rate);
+        assert!(
+            matches!(judge.state, State::InUse { calibration, .. } if Some(calibration.mult) == rate)
+        );
     }
 
     #[test]
@@ -221,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_counter_that_stands_still_never_comes_into_use() {
-        let mut judge = Judge::Off { faults: 0 };
+        let mut judge = Judge::NEW;
         for tick in 0..100 {
             let still = Reading {
                 tsc: 7,

@@ -2,7 +2,9 @@
 
 mod surge;
 
+pub use crate::clock_word::ClockWord;
 use crate::decision::ScopeState;
+pub use crate::seat_word::{CalmWord, SeatWord, ShareWord};
 pub use surge::SurgeWord;
 
 /// "TIDEGATE" read as a big-endian number; the first word of a board.
@@ -12,8 +14,6 @@ pub const MAGIC: u64 = 0x5449_4445_4741_5445;
 pub mod header {
     /// Cache lines of the header.
     pub const LINES: usize = 8;
-    /// First words of the two sets of clock parameters; an even generation names the first.
-    pub const CLOCK_SETS: [usize; 2] = [CLOCK_EVEN, CLOCK_ODD];
     /// First words of the two copies of the system rules, see [`super::system`].
     pub const SYSTEM_SETS: [usize; 2] = [SYSTEM_EVEN, SYSTEM_ODD];
 
@@ -56,29 +56,15 @@ pub mod header {
         LOAD = 22;
         /// Share of the host's CPUs for system rules, a double; not a number = not measured.
         CPU = 23;
-        /// Generation of the clock parameters; its lowest bit names the set in force.
-        CLOCK_GENERATION = 24;
-        /// First word of the set of clock parameters in force while the generation is even.
-        CLOCK_EVEN = 32;
-        /// First word of the set of clock parameters in force while the generation is odd.
-        CLOCK_ODD = 40;
+        /// Which clock to read, see [`super::ClockWord`].
+        CLOCK = 24;
+        /// First of seven rates of the time stamp counter: ns per count, 32 fractional bits. One that a clock word
+        /// has named is never written again.
+        RATES = 25;
         /// First word of the system rules in force while the generation of the rules is even.
         SYSTEM_EVEN = 48;
         /// First word of the system rules in force while the generation of the rules is odd.
         SYSTEM_ODD = 56;
-    }
-}
-
-/// Word numbers of a set of clock parameters, from the start of the set.
-///
-/// ns = `BASE_NS` + (counter × `MULT`) >> 32, wrapping, with a product of 128 bits.
-pub mod clock {
-    crate::list::listed! {
-        FIELDS: usize;
-        /// Monotonic ns at the counter's zero, wrapping.
-        BASE_NS = 0;
-        /// ns per count of the time stamp counter, 32 fractional bits; 0 = read `CLOCK_MONOTONIC` instead.
-        MULT = 1;
     }
 }
 
@@ -148,12 +134,12 @@ pub mod seat {
         FIELDS: usize;
         /// Who sits here, see [`super::SeatWord`].
         IDENTITY = 0;
-        /// Process id in the agent's pid namespace.
-        PID = 1;
+        /// Process id in the agent's pid namespace in the low half, real user id in the high half.
+        PROCESS = 1;
         /// Start time of the process, clock ticks since boot.
         START = 2;
-        /// Real user id.
-        UID = 3;
+        /// Until when decisions need not look at the scopes, see [`super::CalmWord`].
+        CALM = 3;
         /// Index of the scope of the process's own cgroup; 0 (the host) where it has none.
         SCOPE = 4;
         /// Hash of the name of its service; processes of one scope with the same are one service.
@@ -349,64 +335,6 @@ impl ScopeWord {
             near: word & 16 != 0,
             entry: (word >> 8 & 0x0fff_ffff) as u32,
             tight: (word >> 36 & 0x0fff_ffff) as u32,
-        }
-    }
-}
-
-/// What a service may hold of a limit: `[borrowed included 32 | guaranteed 32]`. 0 = the whole limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ShareWord {
-    /// Requests that it may hold whatever the others hold.
-    pub guaranteed: u32,
-    /// Requests that it may hold with what it borrows.
-    pub limit: u32,
-}
-
-impl ShareWord {
-    /// The word.
-    pub const fn pack(self) -> u64 {
-        self.guaranteed as u64 | (self.limit as u64) << 32
-    }
-
-    /// The parts of a word, `None` for the whole limit.
-    #[inline]
-    pub const fn unpack(word: u64) -> Option<Self> {
-        if word == 0 {
-            return None;
-        }
-        #[expect(clippy::cast_possible_truncation, reason = "the half that is wanted")]
-        let guaranteed = word as u32;
-        Some(Self {
-            guaranteed,
-            limit: (word >> 32) as u32,
-        })
-    }
-}
-
-/// Who sits in a seat: `[zero 39 | live 1 | generation 24]`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SeatWord {
-    /// Whether its permits count.
-    pub live: bool,
-    /// Generation of the seat, 24 bits; never 0 for a seat in use.
-    pub generation: u32,
-}
-
-impl SeatWord {
-    /// Mask of a generation.
-    pub const GENERATION_MASK: u32 = (1 << 24) - 1;
-
-    /// The word.
-    pub const fn pack(self) -> u64 {
-        (self.generation & Self::GENERATION_MASK) as u64 | (self.live as u64) << 24
-    }
-
-    /// The parts of a word.
-    #[inline]
-    pub const fn unpack(word: u64) -> Self {
-        Self {
-            live: word >> 24 & 1 != 0,
-            generation: (word & 0x00ff_ffff) as u32,
         }
     }
 }

@@ -168,8 +168,9 @@ pub mod total {
         /// Inbound requests of class probe that were admitted past a limit lately:
         /// `[span 16 | where its passes begin 24 | probes 24]`, a span being 10 s of the clock.
         PROBES = 5;
-        /// Number of the tick in which this lane found its scope near the entry limit.
-        NEAR_TICK = 6;
+        /// From how many admitted on this lane sums what its scopes hold before it admits; 0 while it found one
+        /// of them near its entry limit.
+        NEXT_LOOK = 6;
         /// Inbound requests refused because of a scope (they are among `REFUSED` too).
         SHED = 7;
     }

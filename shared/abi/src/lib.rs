@@ -9,6 +9,7 @@
 
 pub mod argument;
 pub mod board;
+mod clock_word;
 pub mod decision;
 pub mod geometry;
 pub mod kernel;
@@ -16,6 +17,7 @@ pub mod ledger;
 pub mod list;
 pub mod message;
 pub mod rule;
+mod seat_word;
 pub mod signal;
 
 /// Version of page layout and messages; both sides must name the same one.

@@ -155,13 +155,14 @@ impl Window {
     /// below the limit and the field. `None` says nothing but to look closely, with [`Window::at`].
     #[inline]
     pub const fn add_at_once(word: u64, epoch: u16, n: u32, limit: u32) -> Option<u64> {
-        let (previous, current) = (word >> 24 & COUNT_MAX as u64, word & COUNT_MAX as u64);
-        let (n, limit) = (n as u64, limit as u64);
-        // Three numbers of at most 32 bits.
-        let with_these = current.wrapping_add(n);
-        let fits = previous.wrapping_add(with_these) <= limit && with_these <= COUNT_MAX as u64;
-        if word >> 48 == epoch as u64 && fits {
-            Some(word.wrapping_add(n))
+        // Without its epoch, the two counts are left; with another one, the first is more than any limit.
+        let counts = word.wrapping_sub((epoch as u64) << 48);
+        let (previous, current) = (counts >> 24, counts & COUNT_MAX as u64);
+        let limit = if limit < COUNT_MAX { limit } else { COUNT_MAX };
+        // Three numbers of at most 40 bits.
+        let with_these = previous.wrapping_add(current).wrapping_add(n as u64);
+        if with_these <= limit as u64 {
+            Some(word.wrapping_add(n as u64))
         } else {
             None
         }

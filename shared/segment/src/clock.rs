@@ -48,10 +48,15 @@ impl Calibration {
         let counts = u128::from(second.tsc.checked_sub(first.tsc)?);
         let ns = u128::from(second.ns.checked_sub(first.ns)?);
         let mult = u64::try_from((ns << 32).checked_div(counts)?).ok()?;
-        Some(Self {
-            base_ns: second.ns.wrapping_sub(scaled(second.tsc, mult)),
+        Some(Self::through(second, mult))
+    }
+
+    /// The calibration of that rate that gives a reading back.
+    pub fn through(reading: Reading, mult: u64) -> Self {
+        Self {
+            base_ns: reading.ns.wrapping_sub(scaled(reading.tsc, mult)),
             mult,
-        })
+        }
     }
 }
 

@@ -6,6 +6,14 @@
 
 #[cfg(not(loom))]
 pub use held::current;
+#[cfg(not(loom))]
+pub(crate) use held::taken;
+
+/// Loom's threads have the lanes that they name.
+#[cfg(loom)]
+pub(crate) const fn taken(lane: Lane) -> Lane {
+    lane
+}
 
 /// A thread's lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,12 +86,18 @@ mod held {
         }
     }
 
-    /// The lane of the calling thread.
+    /// The lane of the calling thread; before its first decision, one that no row has, see [`taken`].
     #[inline(always)]
     pub fn current() -> Lane {
-        match MINE.get() {
+        Lane(MINE.get())
+    }
+
+    /// The lane of the calling thread, where `lane` says that it has not taken one yet.
+    #[inline(always)]
+    pub(crate) fn taken(lane: Lane) -> Lane {
+        match lane.0 {
             UNASKED => first(),
-            lane => Lane(lane),
+            _ => lane,
         }
     }
 

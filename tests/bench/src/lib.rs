@@ -31,6 +31,7 @@ pub struct Pages {
     board: Board,
     ledger: Ledger,
     writers: Writers,
+    now_ns: u64,
     lines: u32,
 }
 
@@ -67,12 +68,12 @@ impl Pages {
         let ledger = Ledger::create(Page::private(geometry.ledger().words), geometry)
             .expect("a page of that size");
         writers.tick.publish_clock(clock);
-        writers.tick.beat(now_ns);
         writers.tick.publish_scope(0, &report(false));
         Self {
             board,
             ledger,
             writers,
+            now_ns,
             lines: 0,
         }
     }
@@ -143,6 +144,7 @@ impl Pages {
             scope: 0,
         };
         let generation = self.writers.seats.seat(1, process).expect("a free seat");
+        self.writers.tick.beat(self.now_ns);
         Gate::new(self.board, self.ledger, 1, generation)
     }
 }

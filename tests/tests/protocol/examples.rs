@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use tidegate_abi::VERSION;
 use tidegate_abi::argument::{Arg, Kind, natural_hash, text_hash};
-use tidegate_abi::board::{ScopeWord, SeatWord, name_hash};
+use tidegate_abi::board::{CalmWord, ClockWord, ScopeWord, SeatWord, name_hash};
 use tidegate_abi::decision::{Class, Direction, Outcome, Reason, RefusalKind, ScopeState};
 use tidegate_abi::ledger::CellWord;
 use tidegate_abi::message::{
@@ -21,6 +21,7 @@ pub(crate) fn blocks() -> Vec<(&'static str, String)> {
         ("clock vectors", clock()),
         ("scope word vectors", scope_words()),
         ("seat word vectors", seat_words()),
+        ("calm word vectors", calm_words()),
         ("cell word vectors", cell_words()),
         ("window word vectors", window_words()),
         ("frame examples", frames()),
@@ -45,12 +46,16 @@ fn hashes() -> String {
 
 fn clock() -> String {
     // 3 GHz: a third of a ns for each count. The counter began a second before the clock.
-    let calibration = Calibration {
+    let word = ClockWord {
         base_ns: 1_000_000_000_u64.wrapping_neg(),
+        place: 2,
+    };
+    let calibration = Calibration {
+        base_ns: word.pack(),
         mult: 0x5555_5555,
     };
     let mut table = format!(
-        "`BASE_NS` = `{:#x}`, `MULT` = `{:#x}`:\n\n| counter | ns |\n|---:|---:|\n",
+        "`CLOCK` = `{:#x}`: place 2, where the rate is `{:#x}`:\n\n| counter | ns |\n|---:|---:|\n",
         calibration.base_ns, calibration.mult
     );
     for counter in [3_000_000_003_u64, 3_003_000_000, 1_000_000_000_000_000] {
@@ -86,6 +91,22 @@ fn seat_words() -> String {
             let what = if live { "live" } else { "revoked" };
             let word = SeatWord { live, generation };
             (format!("{what}, generation {generation:#x}"), word.pack())
+        }),
+    )
+}
+
+fn calm_words() -> String {
+    table(
+        "calm",
+        [(1, 0), (0x00ab_cdef, 86_400_000_000_000)].map(|(generation, until_ns)| {
+            let word = CalmWord {
+                generation,
+                until_ns,
+            };
+            (
+                format!("generation {generation:#x}, until {until_ns} ns"),
+                word.pack(),
+            )
         }),
     )
 }

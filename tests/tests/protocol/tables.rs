@@ -158,7 +158,6 @@ fn words() -> Vec<(&'static str, String)> {
             board::header::FIELDS,
             header_words(board::header::LINES),
         ),
-        ("board clock", board::clock::FIELDS, LINE),
         ("board scope", board::scope::FIELDS, board::scope::WORDS),
         ("board seat", board::seat::FIELDS, board::seat::WORDS),
         (

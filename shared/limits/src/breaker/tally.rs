@@ -51,10 +51,12 @@ impl Tally {
     /// [`Interval::epoch`]) and its counts are not full. `None` says nothing but to look closely, with
     /// [`Tally::at`].
     #[inline]
-    pub const fn add_at_once(word: u64, epoch: u32, bad: bool) -> Option<u64> {
-        let (all, counted_bad) = (word >> 22 & COUNT_MAX as u64, word & COUNT_MAX as u64);
-        let room = all < COUNT_MAX as u64 && (!bad || counted_bad < COUNT_MAX as u64);
-        if word >> 44 == epoch as u64 && room {
+    pub const fn add_at_once(word: u64, epoch: u64, bad: bool) -> Option<u64> {
+        // Without its epoch, the counts are left; with another one, more than counts can be.
+        let counts = word.wrapping_sub(epoch << 44);
+        let room = counts < (COUNT_MAX as u64) << 22;
+        let room_for_bad = !bad || word & COUNT_MAX as u64 != COUNT_MAX as u64;
+        if room && room_for_bad {
             Some(word.wrapping_add(1 << 22).wrapping_add(bad as u64))
         } else {
             None
@@ -166,11 +168,11 @@ impl Interval {
         })
     }
 
-    /// The epoch of a tally at `now_ns`.
+    /// The epoch of a tally at `now_ns`; only its low 20 bits are in the word.
     #[inline]
-    pub const fn epoch(self, now_ns: u64) -> u32 {
+    pub const fn epoch(self, now_ns: u64) -> u64 {
         let high = ((now_ns as u128).wrapping_mul(self.factor as u128) >> 64) as u64;
-        (high >> (self.shift & 63) & EPOCH_MASK as u64) as u32
+        high >> (self.shift & 63)
     }
 }
 

@@ -295,12 +295,6 @@ impl Board {
         line.unwrap_or_else(|| Box::leak(Box::new([0; seat::WORDS].map(Word::new))))
     }
 
-    /// The decision word of the host, for those who look at it often.
-    pub(crate) fn host_decision(&self) -> &'static Word {
-        let word = self.scopes.first().map(|line| &line[scope::DECISION]);
-        word.unwrap_or_else(|| Box::leak(Box::new(Word::new(ScopeWord::OPEN.pack()))))
-    }
-
     /// The identity word of a seat, see [`SeatWord`]; 0 if there is no such seat.
     #[inline(always)]
     pub fn seat_word(&self, index: u32) -> u64 {
@@ -330,11 +324,12 @@ impl Board {
     pub fn seat_info(&self, index: u32) -> Option<SeatInfo> {
         let line = self.seats.get(usize::try_from(index).ok()?)?;
         let word = |field: usize| peek(line, field);
+        let (pid, uid) = split(word(seat::PROCESS));
         Some(SeatInfo {
             word: self.seat(index),
-            pid: split(word(seat::PID)).0,
+            pid,
             start: word(seat::START),
-            uid: split(word(seat::UID)).0,
+            uid,
             scope: self.seat_scope(index),
         })
     }

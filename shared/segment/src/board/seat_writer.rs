@@ -2,7 +2,7 @@
 
 use tidegate_abi::board::{SeatWord, header, seat};
 
-use super::Board;
+use super::{Board, halves};
 use crate::sync::Ordering;
 
 /// The process that takes a seat.
@@ -50,9 +50,9 @@ impl SeatWriter {
             0 => 1,
             next => next,
         };
-        line[seat::PID].store(u64::from(process.pid), Ordering::Relaxed);
+        line[seat::PROCESS].store(halves(process.pid, process.uid), Ordering::Relaxed);
         line[seat::START].store(process.start, Ordering::Relaxed);
-        line[seat::UID].store(u64::from(process.uid), Ordering::Relaxed);
+        line[seat::CALM].store(0, Ordering::Relaxed);
         line[seat::SCOPE].store(u64::from(process.scope), Ordering::Relaxed);
         line[seat::SERVICE].store(0, Ordering::Relaxed);
         line[seat::SHARE_OF_HOST].store(0, Ordering::Relaxed);
@@ -88,6 +88,7 @@ impl SeatWriter {
         };
         // Release: pairs with the Acquire in `Board::seat`.
         line[seat::IDENTITY].store(word.pack(), Ordering::Release);
+        line[seat::CALM].store(0, Ordering::Relaxed);
     }
 
     /// Says which service sits in a seat: the hash of its name.
@@ -109,6 +110,8 @@ impl SeatWriter {
             .and_then(|index| lines.get(index))
         {
             line[seat::SCOPE].store(u64::from(scope), Ordering::Relaxed);
+            // The next tick says how the new scope is.
+            line[seat::CALM].store(0, Ordering::Relaxed);
         }
     }
 }

@@ -1,12 +1,14 @@
 //! The role that writes once a tick: heartbeat, clock and scopes.
 
-use tidegate_abi::board::{ScopeWord, ShareWord, SurgeWord, clock as clock_field, header, scope};
+use tidegate_abi::board::{
+    CalmWord, ClockWord, ScopeWord, SeatWord, ShareWord, SurgeWord, header, scope, seat,
+};
 use tidegate_abi::decision::Cause;
 
 use super::Board;
 use super::fairness::share_word;
 use crate::clock::Calibration;
-use crate::sync::{Ordering, fence, put};
+use crate::sync::{Ordering, put};
 
 /// Which clock every reader of the board uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,13 +50,45 @@ impl TickWriter {
         self.board
     }
 
-    /// Says that the agent was alive at `now_ns` and ends a tick.
+    /// Says that the agent was alive at `now_ns`, and which seats are calm, and ends a tick.
     pub fn beat(&mut self, now_ns: u64) {
         let header = self.board.header();
         // Relaxed: readers take each word for its own value.
         let tick = header[header::TICK].load(Ordering::Relaxed);
         header[header::TICK].store(tick.wrapping_add(1), Ordering::Relaxed);
         header[header::HEARTBEAT_NS].store(now_ns, Ordering::Relaxed);
+        let time_to_live_ns = header[header::TIME_TO_LIVE_NS].load(Ordering::Relaxed);
+        let calm_ns = time_to_live_ns.min(CalmWord::LONGEST_NS);
+        self.publish_calm(now_ns.saturating_add(calm_ns));
+    }
+
+    /// Says until when the decisions of each seat need not look at its scopes.
+    fn publish_calm(&mut self, until_ns: u64) {
+        let is_calm = |scope: u32| admits_unseen(self.board.scope_word(scope));
+        let host_is_calm = is_calm(0);
+        for (index, line) in (0..self.board.seats_used()).zip(self.board.seat_lines()) {
+            let SeatWord { live, generation } = self.board.seat(index);
+            let scope = self.board.seat_scope(index);
+            let calm = live && host_is_calm && (scope == 0 || is_calm(scope));
+            let word = CalmWord {
+                generation,
+                until_ns,
+            };
+            // Relaxed: one word says it all. It names the generation, so it says nothing to the next who sits here.
+            line[seat::CALM].store(if calm { word.pack() } else { 0 }, Ordering::Relaxed);
+        }
+    }
+
+    /// Has the seats of a scope look at it from now on.
+    fn end_calm(&mut self, scope: u32) {
+        for (index, line) in (0..self.board.seats_used()).zip(self.board.seat_lines()) {
+            let word = &line[seat::CALM];
+            let concerned = scope == 0 || self.board.seat_scope(index) == scope;
+            // A store that changes nothing would take the line from its readers.
+            if concerned && word.load(Ordering::Relaxed) != 0 {
+                word.store(0, Ordering::Relaxed);
+            }
+        }
     }
 
     /// Publishes what the system rules look at: load average and CPU share of the host; `None` = not
@@ -65,29 +99,39 @@ impl TickWriter {
         put(header, header::CPU, cpu.unwrap_or(f64::NAN).to_bits());
     }
 
-    /// Publishes a clock source as one: the set that is not in force is written, then named.
+    /// Publishes a clock source: the rate first, if it is a new one, then the word that names it. A board keeps
+    /// seven rates; the source of an eighth is the kernel's clock.
     pub fn publish_clock(&mut self, source: ClockSource) {
-        let header = self.board.header();
-        // Relaxed: this role alone writes it.
-        let generation = header[header::CLOCK_GENERATION].load(Ordering::Relaxed);
-        let next = generation.wrapping_add(1);
-        let [even, odd] = header::CLOCK_SETS;
-        let set = if next & 1 == 0 { even } else { odd };
-        let put = |field: usize, value: u64| put(header, set.saturating_add(field), value);
-        let calibration = match source {
-            ClockSource::Counter(calibration) => calibration,
-            ClockSource::Monotonic => Calibration {
+        let word = match source {
+            ClockSource::Counter(Calibration { base_ns, mult }) => ClockWord {
+                base_ns,
+                place: self.place_of(mult),
+            },
+            ClockSource::Monotonic => ClockWord {
                 base_ns: 0,
-                mult: 0,
+                place: 0,
             },
         };
-        // Release fence: pairs with the Acquire fence in `Board::unchanged`; a reader that sees one
-        // of the stores below also sees the generation that made this set the one not in force.
-        fence(Ordering::Release);
-        put(clock_field::BASE_NS, calibration.base_ns);
-        put(clock_field::MULT, calibration.mult);
-        // Release: pairs with the Acquire in `Board::calibration`.
-        header[header::CLOCK_GENERATION].store(next, Ordering::Release);
+        // Release: pairs with the Acquire in `Board::time_or`; the rate that it names is there.
+        self.board.header()[header::CLOCK].store(word.pack(), Ordering::Release);
+    }
+
+    /// The place of a rate, which a new one takes; 0 if there is none left, or no rate.
+    fn place_of(&mut self, rate: u64) -> u8 {
+        if rate == 0 {
+            return 0;
+        }
+        let rates = self.board.header().iter().skip(header::RATES);
+        let mut places = (1..).zip(rates.take(ClockWord::RATES));
+        // Relaxed: this role alone writes them.
+        let found = places.find_map(|(place, word)| match word.load(Ordering::Relaxed) {
+            0 => {
+                word.store(rate, Ordering::Relaxed);
+                Some(place)
+            }
+            held => (held == rate).then_some(place),
+        });
+        found.unwrap_or(0)
     }
 
     /// Publishes how many connections wait in the accept queues of a scope's listeners.
@@ -156,6 +200,9 @@ impl TickWriter {
         line[scope::SINCE_NS].store(report.since_ns, Ordering::Relaxed);
         line[scope::INFLIGHT].store(report.inflight, Ordering::Relaxed);
         line[scope::DECISION].store(report.word.pack(), Ordering::Relaxed);
+        if !admits_unseen(report.word.pack()) {
+            self.end_calm(index);
+        }
         let used = &self.board.header()[header::SCOPES_USED];
         let count = u64::from(index).saturating_add(1);
         if used.load(Ordering::Relaxed) < count {
@@ -164,4 +211,9 @@ impl TickWriter {
         }
         true
     }
+}
+
+/// Whether a scope admits without a sum of what it holds, but for one now and then.
+const fn admits_unseen(word: u64) -> bool {
+    ScopeWord::is_calm(word) || ScopeWord::is_open(word)
 }

@@ -13,12 +13,12 @@ use super::{Gate, Refusal};
 use crate::board::{ShortBreaker, Slot};
 use crate::clock::Clock;
 use crate::lane::Lane;
-use crate::ledger::{Admission, Cell, Places, Row, Totals};
+use crate::ledger::{Admission, Cell, Node, Places, Row, Totals};
 use crate::sync::{Ordering, Word};
 
 /// Adds a completion to a tally that is of the epoch; `None` = nothing was counted.
 #[inline(always)]
-fn count_at_once(word: &'static Word, epoch: u32, is_bad: bool) -> Option<u64> {
+fn count_at_once(word: &'static Word, epoch: u64, is_bad: bool) -> Option<u64> {
     // Relaxed: the exchange checks what was read, and the word carries all there is.
     let seen = word.load(Ordering::Relaxed);
     let next = Tally::add_at_once(seen, epoch, is_bad)?;
@@ -31,7 +31,7 @@ fn count_at_once(word: &'static Word, epoch: u32, is_bad: bool) -> Option<u64> {
 /// The same after another caller was quicker.
 #[cold]
 #[inline(never)]
-fn count_beside_others(word: &'static Word, epoch: u32, is_bad: bool) -> Option<u64> {
+fn count_beside_others(word: &'static Word, epoch: u64, is_bad: bool) -> Option<u64> {
     word.advance(|seen| Tally::add_at_once(seen, epoch, is_bad))
 }
 
@@ -127,20 +127,21 @@ impl Gate {
         let slot = plain.slot;
         // Before anything that takes time, so that where these lines are far away they come together.
         row.cell(slot)?.fetch();
-        self.ledger.node(slot.index)?.fetch();
+        let node = self.ledger.node(slot.index)?;
+        node.fetch();
         let head = self.board.head(slot.index)?;
         let now_ns = clock.now_ns();
         let is_short = head.needs.any(Needs::SHORT);
         let is_served = is_short || head.needs.0 & !Needs::QPS == 0;
-        if !is_served || head.generation != slot.generation || !self.seated() {
+        if !is_served || head.generation != slot.generation {
             return None;
         }
         let desk = Desk::of(&row, slot, plain.direction)?;
         let is_calm = match desk.inbound {
             Some((totals, _places)) => {
-                self.scopes_are_calm(now_ns, totals) || self.scopes_have_room(now_ns, totals)
+                self.is_calm_seat(now_ns, totals) || self.scopes_have_room(now_ns, lane)
             }
-            None => true,
+            None => self.seated(),
         };
         if !is_calm {
             return None;
@@ -157,7 +158,7 @@ impl Gate {
         };
         if head.needs.any(Needs::QPS) {
             let at = (now_ns, head.qps_limit);
-            if let Err(refusal) = self.ask_window(clock, (lane, &desk), plain, at) {
+            if let Err(refusal) = self.ask_window(clock, (lane, &desk, node), plain, at) {
                 return refusal.map(Err);
             }
         }
@@ -173,12 +174,11 @@ impl Gate {
     fn ask_window<C: Clock>(
         &self,
         clock: &C,
-        (lane, desk): (Lane, &Desk),
+        (lane, desk, node): (Lane, &Desk, Node),
         plain: Plain,
         (now_ns, limit): (u64, u32),
     ) -> Result<(), Option<Refusal>> {
         let slot = plain.slot;
-        let node = self.ledger.node(slot.index).ok_or(None)?;
         match node.admit_at_once(now_ns, ONE, limit) {
             Some(Admission::Admitted(_epoch)) => Ok(()),
             Some(Admission::Full {
@@ -278,8 +278,8 @@ impl Gate {
         }
         let desk = Desk::of(row, ticket.slot(), ticket.direction())?;
         let rt_ns = now_ns.saturating_sub(ticket.entered_ns);
-        if let Some(passed) = ticket.passed() {
-            self.complete_short(ticket.slot(), passed, (outcome, rt_ns), now_ns)?;
+        if let Some(state) = ticket.breaker_state() {
+            self.complete_short(ticket, state, (outcome, rt_ns), now_ns)?;
         }
         desk.end(outcome, rt_ns);
         Some(())
@@ -289,44 +289,52 @@ impl Gate {
     #[inline(always)]
     fn complete_short(
         &self,
-        slot: Slot,
-        passed: Passed,
+        ticket: &Ticket,
+        line: u32,
         (outcome, rt_ns): (Outcome, u64),
         now_ns: u64,
     ) -> Option<()> {
         if matches!(outcome, Outcome::Ignore) {
             return Some(());
         }
-        let breaker = self.board.short_breaker(slot.index)?;
-        if breaker.state != passed.state {
+        let breaker = self.board.short_breaker(ticket.slot().index)?;
+        if breaker.state != line {
             return None;
         }
-        let state = self.ledger.state(breaker.state)?;
+        let state = self.ledger.state(line)?;
         let is_bad = breaker.is_bad(rt_ns, matches!(outcome, Outcome::Error));
         let epoch = breaker.interval.epoch(now_ns);
         let tally = Tally::of(count_at_once(state.second(), epoch, is_bad)?);
-        // Relaxed: one word says all.
-        let is_closed = closed(state.word().load(Ordering::Relaxed)).is_some();
-        if !is_closed || tally.bad() != 0 {
-            let call = Completion {
-                is_bad,
-                generation: Some(passed.generation),
-            };
-            self.judge_closely(slot, passed.state, (call, tally), now_ns);
+        // Where nothing was bad, a closed breaker stays closed, and one in another state is not for a request
+        // that passed it while it was closed to change.
+        if tally.bad() != 0 {
+            self.judge_closely(ticket, (is_bad, tally), now_ns);
         }
         Some(())
     }
 
     /// Lets a completion that is in the tally decide, where there may be something to decide.
     #[inline(never)]
-    fn judge_closely(&self, slot: Slot, line: u32, ended: (Completion, Tally), now_ns: u64) {
+    fn judge_closely(&self, ticket: &Ticket, (is_bad, tally): (bool, Tally), now_ns: u64) {
+        let Some(Passed {
+            state: line,
+            generation,
+            ..
+        }) = ticket.passed()
+        else {
+            return;
+        };
+        let call = Completion {
+            is_bad,
+            generation: Some(generation),
+        };
         let state = self.ledger.state(line);
         let is_closed =
             state.is_some_and(|state| closed(state.word().load(Ordering::Relaxed)).is_some());
-        let breaker = self.board.short_breaker(slot.index);
-        let stays = |breaker: ShortBreaker| breaker.state == line && breaker.stays_closed(ended.1);
+        let breaker = self.board.short_breaker(ticket.slot().index);
+        let stays = |breaker: ShortBreaker| breaker.state == line && breaker.stays_closed(tally);
         if !is_closed || !breaker.is_some_and(stays) {
-            self.judge_short(slot, line, ended, now_ns);
+            self.judge_short(ticket.slot(), line, (call, tally), now_ns);
         }
     }
 }

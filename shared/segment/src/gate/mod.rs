@@ -34,14 +34,14 @@ pub use request::{Arg, BREAKERS, Name, Pass, Request, VALUES};
 pub use ticket::{Plain, Ticket};
 pub use walk::Waiting;
 
-use tidegate_abi::board::{Needs, SeatWord, seat};
+use tidegate_abi::board::{CalmWord, Needs, SeatWord, seat};
 use tidegate_abi::decision::{Direction, Outcome, RefusalKind};
 
 use self::request::Kept;
 use self::walk::Walk;
 use crate::board::{Board, Record, Slot, split};
 use crate::clock::Clock;
-use crate::lane::Lane;
+use crate::lane::{self, Lane};
 use crate::ledger::{Cell, Ledger, SeatRows, Totals};
 use crate::sync::{Ordering, Word};
 
@@ -54,10 +54,11 @@ pub struct Gate {
     generation: u32,
     /// The seat's word while it is this gate's.
     identity: u64,
+    /// What its calm word is compared with, see [`CalmWord`].
+    holder: u64,
     rows: SeatRows,
-    /// The seat's line, and the host's decision word, which every decision looks at.
+    /// The seat's line, which every decision looks at.
     chair: &'static [Word; seat::WORDS],
-    host: &'static Word,
 }
 
 /// The answer.
@@ -129,9 +130,9 @@ impl Gate {
             seat,
             generation,
             identity: identity.pack(),
+            holder: CalmWord::holder(generation),
             rows: ledger.seat_rows(seat, generation),
             chair: board.seat_line(seat),
-            host: board.host_decision(),
         }
     }
 
@@ -189,6 +190,7 @@ impl Gate {
         slot: Slot,
         request: Request<'a>,
     ) -> Step<'a> {
+        let lane = lane::taken(lane);
         let plain = Plain::of(slot, &request);
         match plain.and_then(|plain| self.express_shared(clock, lane, plain)) {
             Some(Ok(ticket)) => return Step::Done(Verdict::Admitted(ticket.into())),
@@ -311,6 +313,7 @@ impl Gate {
 
     #[inline(never)]
     fn give_back_at_length(&self, lane: Lane, ticket: Ticket, outcome: Outcome, now_ns: u64) {
+        let lane = lane::taken(lane);
         if self.rows.own_row(lane).is_none() {
             let row = self.rows.shared_row();
             let ended = row.and_then(|row| self.exit_express(&row, &ticket, outcome, now_ns));

@@ -1,59 +1,73 @@
 //! The system step: state and limits of the caller's scopes.
 
-use tidegate_abi::board::{ScopeWord, ShareWord};
+use tidegate_abi::board::{CalmWord, ScopeWord, ShareWord, seat};
 use tidegate_abi::decision::{Class, LossMode, Reason, ScopeState};
 use tidegate_limits::fairness::{self, Held, Limits, Share};
 use tidegate_limits::law::{FAR_OVER, is_surge};
 
 use super::{Ask, Gate, Refusal};
 use crate::board::AgentLife;
+use crate::lane::Lane;
 use crate::ledger::Totals;
 use crate::sync::Ordering;
 
 /// The host's place among the scopes.
 pub(super) const HOST: u32 = 0;
 
-/// While a scope is far from its entry limit, a lane counts what is in flight at one in this many
-/// admissions; from half the limit on it counts at each, until the next tick.
-const SAMPLE_MASK: u64 = 63;
+/// While a scope is far from its entry limit, a lane sums what is in flight before one in this many admissions;
+/// from half the limit on before each, until it finds less.
+const LOOK_AFTER: u64 = 64;
 
 impl Gate {
     /// Checks the host and the caller's own scope. Mostly both are calm, which takes a few loads.
     #[inline(always)]
     pub(super) fn check_scopes<C>(&self, ask: &Ask<'_, C>) -> Result<(), Refusal> {
-        if self.scopes_are_calm(ask.now_ns, ask.books.totals) {
+        if self.is_calm_seat(ask.now_ns, ask.books.totals) {
             return Ok(());
         }
         self.check_scopes_closely(ask, self.own_scope())
     }
 
-    /// Whether the host and the caller's own scope admit without a count of what is in flight.
+    /// Whether the agent said of this seat lately that its scopes admit without a look, and none is due.
     #[inline(always)]
-    pub(super) fn scopes_are_calm(&self, now_ns: u64, totals: Totals) -> bool {
-        // Relaxed: one word says all that a decision takes.
-        let host = self.host.load(Ordering::Relaxed);
-        let own = self.own_scope();
-        self.board.agent_is_present(now_ns)
-            && self.is_calm(host, totals)
-            && (own == HOST || self.is_calm(self.board.scope_word(own), totals))
+    pub(super) fn is_calm_seat(&self, now_ns: u64, totals: Totals) -> bool {
+        // Relaxed: one word says it all.
+        let word = self.chair[seat::CALM].load(Ordering::Relaxed);
+        CalmWord::holds(word, self.holder, now_ns) && !totals.looks()
     }
 
-    /// Whether the look that [`Gate::scopes_are_calm`] left to be taken finds the host and the caller's own scope
+    /// Whether the look that [`Gate::is_calm_seat`] left to be taken finds the host and the caller's own scope
     /// far from their entry limits; where it does not, the long way looks closer.
     #[cold]
     #[inline(never)]
-    pub(super) fn scopes_have_room(&self, now_ns: u64, totals: Totals) -> bool {
+    pub(super) fn scopes_have_room(&self, now_ns: u64, lane: Lane) -> bool {
+        let Some(totals) = self.rows.row(lane).map(|row| row.totals()) else {
+            return false;
+        };
         let own = self.own_scope();
-        totals.near_tick() != self.board.tick()
+        let has_room = self.seated()
             && self.board.agent_is_present(now_ns)
+            && (!totals.looks_each_time() || !self.is_limited(own))
             && self.has_room(HOST)
-            && (own == HOST || self.has_room(own))
+            && (own == HOST || self.has_room(own));
+        if has_room && totals.looks() {
+            totals.look_after(LOOK_AFTER);
+        }
+        has_room
+    }
+
+    /// Whether the host or the caller's own scope has a limit at all.
+    fn is_limited(&self, own: u32) -> bool {
+        ![HOST, own]
+            .map(|scope| self.board.scope_word(scope))
+            .into_iter()
+            .all(ScopeWord::is_open)
     }
 
     fn has_room(&self, scope: u32) -> bool {
         let word = self.board.scope_word(scope);
         let is_far = || self.held(scope, None).all < ScopeWord::unpack(word).entry / 2;
-        is_open(word) || (ScopeWord::is_at_rest(word) && is_far())
+        ScopeWord::is_open(word) || (ScopeWord::is_at_rest(word) && is_far())
     }
 
     /// Whether a scope of the caller counts at each decision. Who knows its own accept queue looks at it
@@ -82,12 +96,6 @@ impl Gate {
         }
     }
 
-    /// Whether a scope admits without a count of what is in flight.
-    #[inline(always)]
-    fn is_calm(&self, word: u64, totals: Totals) -> bool {
-        (ScopeWord::is_calm(word) && !self.must_sample(totals)) || is_open(word)
-    }
-
     #[inline(never)]
     fn check_scopes_closely<C>(&self, ask: &Ask<'_, C>, own: u32) -> Result<(), Refusal> {
         match self.board.agent_life(ask.now_ns) {
@@ -101,17 +109,26 @@ impl Gate {
                 return shed(ask, Refusal::scope(Reason::AgentLost, 0, 0));
             }
         }
-        self.check_scope(HOST, ask)?;
+        let totals = ask.books.totals;
+        let looks = totals.looks();
+        if looks {
+            // Unless one of the scopes is near.
+            totals.look_after(LOOK_AFTER);
+        }
+        self.check_scope(HOST, looks, ask)?;
         if own == HOST {
             return Ok(());
         }
-        self.check_scope(own, ask)
+        self.check_scope(own, looks, ask)
     }
 
-    fn check_scope<C>(&self, scope: u32, ask: &Ask<'_, C>) -> Result<(), Refusal> {
+    fn check_scope<C>(&self, scope: u32, looks: bool, ask: &Ask<'_, C>) -> Result<(), Refusal> {
         let word = self.board.scope(scope);
         let verdict = match word.state {
-            ScopeState::Healthy | ScopeState::Cold => self.check_healthy(scope, word, ask),
+            ScopeState::Healthy | ScopeState::Cold if looks || word.near => {
+                self.check_healthy(scope, word, ask)
+            }
+            ScopeState::Healthy | ScopeState::Cold => Ok(()),
             ScopeState::Overload => self.check_overload(scope, word, ask),
             ScopeState::Reject => Err(Refusal::scope(Reason::Reject, 0, 0)),
         };
@@ -130,13 +147,12 @@ impl Gate {
         word: ScopeWord,
         ask: &Ask<'_, C>,
     ) -> Result<(), Refusal> {
-        let totals = ask.books.totals;
-        if word.entry >= ScopeWord::LIMIT_MAX || !self.must_count(word, totals) {
+        if word.entry >= ScopeWord::LIMIT_MAX {
             return Ok(());
         }
         let held = self.held(scope, ask.request.waiting);
         if held.all >= word.entry / 2 {
-            totals.set_near_tick(self.board.tick());
+            ask.books.totals.look_each_time();
         }
         let far = word.entry.saturating_mul(FAR_OVER);
         if held.all >= word.entry
@@ -185,24 +201,6 @@ impl Gate {
         self.ledger.count_offered(scope, class, keyed, under);
         verdict(admitted, held.all, word.tight)
     }
-
-    #[inline(always)]
-    fn must_count(&self, word: ScopeWord, totals: Totals) -> bool {
-        word.near || self.must_sample(totals)
-    }
-
-    /// Whether this lane counts at this decision although the agent does not ask for it.
-    #[inline(always)]
-    fn must_sample(&self, totals: Totals) -> bool {
-        totals.all_passed() & SAMPLE_MASK == SAMPLE_MASK || totals.near_tick() == self.board.tick()
-    }
-}
-
-/// Apart, so that the decisions which need not ask do not.
-#[cold]
-#[inline(never)]
-const fn is_open(word: u64) -> bool {
-    ScopeWord::is_open(word)
 }
 
 const fn limits(word: ScopeWord) -> Limits {

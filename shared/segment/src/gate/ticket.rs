@@ -40,7 +40,9 @@ impl Plain {
     #[inline(always)]
     pub const fn of(slot: Slot, request: &Request<'_>) -> Option<Self> {
         let named = request.origin.node.is_some() || request.context.node.is_some();
-        if request.prioritized || named || request.count != ONE {
+        // Who sees its own accept queue knows more than the express way looks at.
+        let sees = request.waiting.is_some();
+        if request.prioritized || named || sees || request.count != ONE {
             return None;
         }
         Some(Self {
@@ -68,16 +70,25 @@ impl Ticket {
         }
     }
 
+    /// The line of state of its breaker, if it passed one.
     #[inline(always)]
-    pub(super) const fn passed(self) -> Option<Passed> {
+    pub(super) const fn breaker_state(self) -> Option<u32> {
         if self.breaker & PASSED == 0 {
             return None;
         }
-        Some(Passed {
-            state: (self.breaker & 0xffff_ffff) as u32,
-            generation: (self.breaker >> 48) as u16,
-            probe: false,
-        })
+        Some((self.breaker & 0xffff_ffff) as u32)
+    }
+
+    /// The breaker that it passed.
+    pub(super) const fn passed(self) -> Option<Passed> {
+        match self.breaker_state() {
+            Some(state) => Some(Passed {
+                state,
+                generation: (self.breaker >> 48) as u16,
+                probe: false,
+            }),
+            None => None,
+        }
     }
 
     #[inline(always)]

@@ -7,7 +7,7 @@ use tidegate_limits::probe_budget;
 
 use super::Ledger;
 use crate::board::Slot;
-use crate::lane::Lane;
+use crate::lane::{self, Lane};
 use crate::sync::{Ordering, Word};
 
 /// Mask of everything in a cell word but the count.
@@ -83,7 +83,7 @@ impl Ledger {
 
     /// The row of a lane of a seat.
     pub fn row(&self, seat: u32, seat_generation: u32, lane: Lane) -> Option<Row> {
-        let lane = lane.within(self.geometry.lanes());
+        let lane = lane::taken(lane).within(self.geometry.lanes());
         Some(Row {
             lines: self.lines(seat, lane)?,
             pen: Pen {
@@ -95,10 +95,10 @@ impl Ledger {
 }
 
 impl SeatRows {
-    /// The row of a lane.
+    /// The row of a lane; a thread that has none yet takes one.
     #[inline(always)]
     pub fn row(&self, lane: Lane) -> Option<Row> {
-        match self.own_row(lane) {
+        match self.own_row(lane::taken(lane)) {
             Some(row) => Some(row),
             None => self.shared_row(),
         }
@@ -323,15 +323,26 @@ impl Totals {
         }
     }
 
-    /// The tick in which this lane last found its scope near the entry limit.
+    /// Whether the next admission is one before which the lane sums what its scopes hold.
     #[inline(always)]
-    pub fn near_tick(&self) -> u64 {
-        self.line[total::NEAR_TICK].load(Ordering::Relaxed)
+    pub fn looks(&self) -> bool {
+        self.all_passed() >= self.line[total::NEXT_LOOK].load(Ordering::Relaxed)
     }
 
-    /// Remembers that tick.
-    pub fn set_near_tick(&self, tick: u64) {
-        self.line[total::NEAR_TICK].store(tick, Ordering::Relaxed);
+    /// Whether it looks before each, since it found a scope near its entry limit.
+    pub fn looks_each_time(&self) -> bool {
+        self.line[total::NEXT_LOOK].load(Ordering::Relaxed) == 0
+    }
+
+    /// Looks again after so many admissions.
+    pub fn look_after(&self, admissions: u64) {
+        let next = self.all_passed().saturating_add(admissions);
+        self.line[total::NEXT_LOOK].store(next, Ordering::Relaxed);
+    }
+
+    /// Looks before each admission from now on.
+    pub fn look_each_time(&self) {
+        self.line[total::NEXT_LOOK].store(0, Ordering::Relaxed);
     }
 }
 

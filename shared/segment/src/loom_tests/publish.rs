@@ -71,12 +71,12 @@ fn loom_a_reader_of_the_clock_sees_one_whole_calibration() {
         let board = pages.board;
         let reader = thread::spawn(move || {
             if let Some(read) = board.calibration() {
-                assert_eq!(read.base_ns, read.mult);
+                assert_eq!(read.base_ns >> 3, read.mult);
             }
         });
         for n in 1..3 {
             let calibration = Calibration {
-                base_ns: n,
+                base_ns: n << 3,
                 mult: n,
             };
             pages

@@ -1,12 +1,12 @@
 //! What the gate makes of a scope's words: limits, what counts towards them, and a surge.
 
-use crate::fixture::{Fixture, SECOND};
+use crate::fixture::{Fixture, GRACE_NS, SECOND, TIME_TO_LIVE_NS};
 use crate::gate::{LANE, ask, publish};
 use tidegate_abi::board::{ScopeWord, SurgeWord};
-use tidegate_abi::decision::{LossMode, Outcome, ScopeState};
+use tidegate_abi::decision::{LossMode, Outcome, Reason, ScopeState};
 use tidegate_segment::board::{Record, Slot};
 use tidegate_segment::clock::Clock as _;
-use tidegate_segment::gate::{Gate, Request};
+use tidegate_segment::gate::{Gate, Request, Step, Verdict};
 
 /// What a request that sees so many waiting itself is refused with: what the scope held.
 fn held_when_refused(
@@ -111,4 +111,94 @@ fn what_other_tenants_held_counts_in_the_scopes_limits() {
         assert_eq!(refused(limit - 4), None, "{state:?}");
         assert_eq!(refused(limit - 3), Some(limit), "{state:?}");
     }
+}
+
+/// A host far from its limit, as the agent publishes it each tick.
+fn calm(fixture: &mut Fixture, gate_scope: u32) -> ScopeWord {
+    let word = ScopeWord {
+        state: ScopeState::Healthy,
+        short: true,
+        near: false,
+        entry: 10,
+        tight: 5,
+    };
+    publish(fixture, 0, word);
+    publish(fixture, gate_scope, word);
+    fixture.writers.tick.beat(fixture.clock.now_ns());
+    word
+}
+
+#[test]
+fn a_lane_of_a_calm_seat_sums_what_its_scopes_hold_before_one_in_64_admissions() {
+    let mut fixture = Fixture::new(LossMode::Open);
+    let slot = fixture.resource("r", Record::default());
+    let gate = fixture.gate(1, 1);
+    calm(&mut fixture, 1);
+    let mut admitted = 0;
+    while ask(&fixture, &gate, slot, Request::default()).is_ok() {
+        admitted += 1;
+    }
+    // The first looks, at nothing in flight. The next look finds too many, and so do all that follow.
+    assert_eq!(admitted, 64);
+    for _again in 0..3 {
+        ask(&fixture, &gate, slot, Request::default()).unwrap_err();
+    }
+}
+
+#[test]
+fn a_seat_is_calm_no_longer_than_its_scopes_its_agent_and_its_process_are() {
+    type End = fn(&mut Fixture, ScopeWord);
+    let ends: [(&str, End); 4] = [
+        ("the host", |fixture, word| {
+            publish(fixture, 0, ScopeWord { near: true, ..word });
+        }),
+        ("its scope", |fixture, word| {
+            publish(fixture, 1, ScopeWord { near: true, ..word });
+        }),
+        ("it moved", |fixture, word| {
+            publish(fixture, 2, ScopeWord { near: true, ..word });
+            fixture.writers.seats.move_to_scope(1, 2);
+        }),
+        ("a beat later", |fixture, word| {
+            publish(fixture, 1, ScopeWord { near: true, ..word });
+            fixture.writers.tick.beat(fixture.clock.now_ns());
+        }),
+    ];
+    for (what, end) in ends {
+        let mut fixture = Fixture::new(LossMode::Open);
+        let slot = fixture.resource("r", Record::default());
+        let gate = fixture.gate(1, 1);
+        let word = calm(&mut fixture, 1);
+        let enter = |fixture: &Fixture| ask(fixture, &gate, slot, Request::default());
+        for _request in 0..40 {
+            let _pass = enter(&fixture).unwrap();
+        }
+        end(&mut fixture, word);
+        assert!(enter(&fixture).is_err(), "{what}: 40 of 10 are in flight");
+    }
+}
+
+#[test]
+fn a_calm_seat_notices_that_its_agent_is_silent_or_that_it_was_taken_away() {
+    let mut fixture = Fixture::new(LossMode::Closed);
+    let slot = fixture.resource("r", Record::default());
+    let gate = fixture.gate(1, 1);
+    calm(&mut fixture, 1);
+    let enter = |fixture: &Fixture| gate.enter(&fixture.clock, LANE, slot, Request::default());
+    assert!(matches!(enter(&fixture), Step::Done(Verdict::Admitted(_))));
+    fixture
+        .clock
+        .advance(TIME_TO_LIVE_NS + GRACE_NS + 2_000_000);
+    assert!(matches!(
+        enter(&fixture),
+        Step::Done(Verdict::Refused(refusal)) if refusal.reason == Reason::AgentLost
+    ));
+    calm(&mut fixture, 1);
+    assert!(matches!(enter(&fixture), Step::Done(Verdict::Admitted(_))));
+    fixture.writers.seats.revoke(1);
+    assert!(matches!(enter(&fixture), Step::Done(Verdict::Stale)));
+    // Not even as somebody else's.
+    let _next = fixture.gate(1, 1);
+    calm(&mut fixture, 1);
+    assert!(matches!(enter(&fixture), Step::Done(Verdict::Stale)));
 }
