@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
+use tidegate_abi::decision::RefusalKind;
 use tidegate_client::{Permit, Resource};
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::gate::Arg;
@@ -128,15 +129,21 @@ impl Race {
         let args = self.value.map(|value| Arg::One(hash(value)));
         let (mut passes, mut kept) = (Passes::default(), Vec::new());
         for _try in 0..self.tries {
-            if Instant::now() >= end || passes.0.len() >= self.passes as usize {
+            if Instant::now() >= end || passes.len() >= self.passes as usize {
                 break;
             }
             let before_ns = monotonic_ns();
             let ask = resource.ask().prioritized(self.prioritized);
             let ask = ask.count(NonZeroU32::new(self.count).unwrap_or(NonZeroU32::MIN));
-            let Ok(permit) = ask.args(args.as_slice()).enter() else {
-                std::thread::yield_now();
-                continue;
+            let permit = match ask.args(args.as_slice()).enter() {
+                Ok(permit) => permit,
+                Err(refused) => {
+                    if refused.kind == RefusalKind::Flow {
+                        passes.refuse(before_ns, monotonic_ns());
+                    }
+                    std::thread::yield_now();
+                    continue;
+                }
             };
             passes.add(before_ns, permit.waited(), monotonic_ns());
             match self.then {
@@ -154,26 +161,42 @@ fn hash(value: i64) -> u64 {
 }
 
 /// When requests were let in: for each the earliest and the latest time that it can have been,
-/// monotonic ns. As text: `EARLIEST:LATEST` words.
+/// monotonic ns. As text: `EARLIEST:LATEST` words, those of refusals with a `!` before.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Passes(pub Vec<(u64, u64)>);
+pub struct Passes {
+    /// When requests were let in.
+    pub times: Vec<(u64, u64)>,
+    /// When flow rules refused requests: of each process one in some ms.
+    pub refused: Vec<(u64, u64)>,
+}
+
+/// Time in which one refusal is noted, ns.
+const ONE_REFUSAL_NS: u64 = 5_000_000;
 
 impl Passes {
     /// The gate reads its clock after `before_ns` and lets the request in after it `waited`; the
     /// caller knows of it at `after_ns`.
     fn add(&mut self, before_ns: u64, waited: Duration, after_ns: u64) {
         let waited_ns = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
-        self.0.push((before_ns.saturating_add(waited_ns), after_ns));
+        let earliest = before_ns.saturating_add(waited_ns);
+        self.times.push((earliest, after_ns));
+    }
+
+    fn refuse(&mut self, before_ns: u64, after_ns: u64) {
+        let last = self.refused.last().map_or(0, |(before, _after)| *before);
+        if before_ns.saturating_sub(last) >= ONE_REFUSAL_NS {
+            self.refused.push((before_ns, after_ns));
+        }
     }
 
     /// How many.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.times.len()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.times.is_empty()
     }
 
     /// Whether they can have been such that every `many` that follow one are at least `many × apart_ns`
@@ -182,7 +205,7 @@ impl Passes {
     /// The k-th earliest time and the k-th latest time enclose the k-th pass, so what is found here
     /// is sure.
     pub fn too_close(&self, many: usize, apart_ns: u64) -> Option<String> {
-        let (mut earliest, mut latest): (Vec<u64>, Vec<u64>) = self.0.iter().copied().unzip();
+        let (mut earliest, mut latest): (Vec<u64>, Vec<u64>) = self.times.iter().copied().unzip();
         earliest.sort_unstable();
         latest.sort_unstable();
         let needed_ns = apart_ns.saturating_mul(many as u64);
@@ -197,8 +220,11 @@ impl Passes {
 
 impl fmt::Display for Passes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (earliest, latest) in &self.0 {
+        for (earliest, latest) in &self.times {
             write!(f, "{earliest}:{latest} ")?;
+        }
+        for (earliest, latest) in &self.refused {
+            write!(f, "!{earliest}:{latest} ")?;
         }
         Ok(())
     }
@@ -208,13 +234,19 @@ impl FromStr for Passes {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let pass = |word: &str| {
+        let times = |word: &str| {
             let (earliest, latest) = word.split_once(':')?;
             Some((earliest.parse().ok()?, latest.parse().ok()?))
         };
-        let passes = text.split_whitespace().map(pass);
-        let passes: Option<Vec<_>> = passes.collect();
-        passes.map(Self).ok_or_else(|| format!("no passes: {text}"))
+        let mut passes = Self::default();
+        for word in text.split_whitespace() {
+            let (list, word) = match word.strip_prefix('!') {
+                Some(refused) => (&mut passes.refused, refused),
+                None => (&mut passes.times, word),
+            };
+            list.push(times(word).ok_or_else(|| format!("no passes: {text}"))?);
+        }
+        Ok(passes)
     }
 }
 
@@ -259,8 +291,12 @@ impl Racers {
     /// # Panics
     /// If one does not answer soon.
     pub fn race_as_one(&mut self, resource: &str, race: &Race) -> Passes {
-        let passes = self.race(resource, race);
-        Passes(passes.into_iter().flat_map(|passes| passes.0).collect())
+        let mut all = Passes::default();
+        for passes in self.race(resource, race) {
+            all.times.extend(passes.times);
+            all.refused.extend(passes.refused);
+        }
+        all
     }
 }
 
@@ -283,7 +319,10 @@ mod tests {
 
     #[test]
     fn passes_that_must_have_been_too_close_are_found() {
-        let passes = Passes(vec![(10, 11), (22, 29), (30, 31)]);
+        let passes = Passes {
+            times: vec![(10, 11), (22, 29), (30, 31)],
+            refused: vec![(15, 16)],
+        };
         assert_eq!(passes.too_close(1, 9), None);
         assert!(passes.too_close(1, 10).is_some(), "22 to 31 at most");
         assert_eq!(passes.too_close(2, 10), None);

@@ -46,8 +46,19 @@ fn pass(tenant: &Tenant, slot: Slot, args: &[Arg<'_>]) -> bool {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "the figure is quoted in the README")]
 fn a_hundred_thousand_resources_with_a_rule_each_take_less_than_64_mib() {
+    check_memory_of_many("[[flow]]\ncount = 100");
+}
+
+#[test]
+fn a_hundred_thousand_resources_with_a_breaker_each_take_less_than_64_mib() {
+    check_memory_of_many(
+        "[[degrade]]\ngrade = \"error_ratio\"\nthreshold = 0.5\nrecovery_timeout = \"5s\"",
+    );
+}
+
+#[expect(clippy::print_stdout, reason = "the figure is quoted in the README")]
+fn check_memory_of_many(rule: &str) {
     const RESOURCES: u32 = 100_000;
     // One slot in eight is kept for names in rules; these are names in rules.
     let tenant = tenant(Geometry::new(RESOURCES + 2, 4, 2, 2).unwrap());
@@ -55,7 +66,7 @@ fn a_hundred_thousand_resources_with_a_rule_each_take_less_than_64_mib() {
     let mut rules = String::new();
     for number in 0..RESOURCES {
         let resource = format!("orders/create-from-basket/{number:06}");
-        writeln!(rules, "[[flow]]\nresource = \"{resource}\"\ncount = 100").unwrap();
+        writeln!(rules, "{rule}\nresource = \"{resource}\"").unwrap();
     }
     let rules = Arc::clone(limits(&rules).rules());
     // Twice, so that both copies of the rules are written.

@@ -214,6 +214,8 @@ fn own_process() -> Process {
 
 #[cfg(test)]
 mod memory_tests;
+#[cfg(test)]
+mod reload_tests;
 
 #[cfg(test)]
 pub(crate) mod tests {

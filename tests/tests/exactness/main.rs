@@ -9,6 +9,7 @@ mod flow;
 mod http;
 mod pace;
 mod param;
+mod strict;
 
 use tidegate_tests::spans::Spans;
 

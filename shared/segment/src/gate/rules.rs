@@ -12,7 +12,7 @@ use super::{Gate, Refusal};
 use crate::board::{FlowLimit, FlowRule, OriginTest, Slot, Subject, View, WarmUpNumbers};
 use crate::clock::Clock;
 use crate::ledger::{Admission, Node, State};
-use crate::sync::Word;
+use crate::sync::{Ordering, Word};
 
 const NS_PER_MS: u64 = 1_000_000;
 
@@ -193,7 +193,7 @@ fn count_in_window(
     };
     let (now_ns, count) = (asked.now_ns, walk.request().count);
     let observes = asked.observes();
-    let full = target.state.word().step(|word| {
+    let counted = target.state.word().step(|word| {
         let window = Window::at(word, bucket.epoch(now_ns));
         if let Some(next) = window.try_add(count, limit) {
             return (None, next.word());
@@ -206,9 +206,10 @@ fn count_in_window(
         };
         (Some(window), next)
     });
-    match full.flatten() {
-        None => Answer::Go,
-        Some(window) => {
+    match counted {
+        Some(None) => Answer::Go,
+        None => crowded_out(asked, limit),
+        Some(Some(window)) => {
             let room_ns = window.fits_after_ns(count, limit, now_ns, bucket);
             let room_ns = room_ns.unwrap_or(LONG_WAIT_NS);
             Answer::Refuse(Refusal::qps(
@@ -232,20 +233,27 @@ fn count_strictly(
         return Answer::Go;
     };
     let (now_ns, count) = (asked.now_ns, walk.request().count);
-    let room_ns = target
+    let counted = target
         .state
         .word()
         .step(|word| match strict.try_add(word, now_ns, count) {
             Some(next) => (None, next),
             None => (Some(strict.fits_after_ns(word, now_ns, count)), word),
         });
-    match room_ns.flatten() {
-        None => Answer::Go,
-        Some(room_ns) => {
+    match counted {
+        Some(None) => Answer::Go,
+        None => crowded_out(asked, limit),
+        Some(Some(room_ns)) => {
             let room_ns = room_ns.unwrap_or(LONG_WAIT_NS);
             Answer::Refuse(Refusal::qps(asked.rule.number, limit, limit, room_ns))
         }
     }
+}
+
+/// Others were quicker at every try. Who is not counted must not pass.
+#[cold]
+fn crowded_out(asked: &Asked<'_>, limit: u32) -> Answer {
+    Answer::Refuse(Refusal::qps(asked.rule.number, limit, limit, NS_PER_MS))
 }
 
 /// Takes a turn of a pacing rule; a rule that only observes looks and takes none.
@@ -300,7 +308,9 @@ fn warming(asked: &Asked<'_>, target: &Target<'_>, numbers: WarmUpNumbers) -> (W
         let next = warm_up.fill(word, asked.now_ns, previous);
         (next, next)
     });
-    (warm_up, filled.unwrap_or(0))
+    // Where others were quicker at every try, theirs is as good.
+    let filled = filled.unwrap_or_else(|| target.state.word().load(Ordering::Relaxed));
+    (warm_up, filled)
 }
 
 fn look_at_warm_up(
