@@ -219,7 +219,20 @@ mod reload_tests;
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::cell::Cell;
+
+    use tidegate_segment::clock::Clock;
+
     use super::*;
+
+    /// Time that stands still until a test moves it.
+    pub(crate) struct Scripted(pub(crate) Cell<u64>);
+
+    impl Clock for Scripted {
+        fn now_ns(&self) -> u64 {
+            self.0.get()
+        }
+    }
 
     /// A tenant that considers its agent present for ever.
     pub(crate) fn tenant(geometry: Geometry) -> Tenant {

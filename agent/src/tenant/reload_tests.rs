@@ -4,23 +4,15 @@ use std::cell::Cell;
 
 use tidegate_abi::decision::Outcome;
 use tidegate_abi::geometry::Geometry;
-use tidegate_segment::clock::Clock;
+use tidegate_segment::clock::Clock as _;
 use tidegate_segment::gate::{Request, Step, Verdict};
 use tidegate_segment::lane::Lane;
 
 use super::Tenant;
 use super::limit::tests::limits;
-use super::tests::tenant;
+use super::tests::{Scripted, tenant};
 
 const SECOND: u64 = 1_000_000_000;
-
-struct Scripted(Cell<u64>);
-
-impl Clock for Scripted {
-    fn now_ns(&self) -> u64 {
-        self.0.get()
-    }
-}
 
 /// A resource that is asked evenly, and whose rules change.
 struct Story {
@@ -63,7 +55,7 @@ impl Story {
                     1
                 }
                 Step::Done(Verdict::Refused(_)) => 0,
-                other => panic!("{other:?}"),
+                other @ (Step::Done(Verdict::Stale) | Step::Wait(_)) => panic!("{other:?}"),
             }
         });
         let passes = passes.sum();

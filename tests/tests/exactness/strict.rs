@@ -10,12 +10,8 @@ count = 100
 window = \"500ms\"
 strict = true
 ";
-const LIMIT: usize = 100;
 const WINDOW_NS: u64 = 500_000_000;
-/// The rule keeps its line in whole requests, and rounds up how far passes fell behind it.
-const ROUNDING: usize = 2;
-/// How far the clock of the decisions may be from that of the test, and more.
-const APART_NS: u64 = 200_000;
+const LIMIT: usize = 100;
 
 /// What a bucket as long as the window held.
 struct Bucket {
@@ -26,6 +22,9 @@ struct Bucket {
     /// The most that they fell behind a line from nothing to the limit, in requests.
     behind: f64,
 }
+
+/// How far the clock of the decisions may be from that of the test, and more.
+const APART_NS: u64 = 200_000;
 
 #[expect(clippy::cast_precision_loss, reason = "small numbers of a test")]
 impl Bucket {
@@ -64,6 +63,9 @@ impl Bucket {
 fn line(age_ns: u64) -> f64 {
     LIMIT as f64 * age_ns as f64 / WINDOW_NS as f64
 }
+
+/// The rule keeps its line in whole requests, and rounds up how far passes fell behind it.
+const ROUNDING: usize = 2;
 
 /// The refusals that can be judged, and the first of them that came while there was room: what the rule counts, as
 /// `shared/limits/src/strict.rs` has it, was below its limit, whatever the order of all that happened at once. How

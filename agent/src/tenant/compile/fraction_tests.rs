@@ -4,22 +4,13 @@ use std::cell::Cell;
 
 use proptest::prelude::*;
 use tidegate_abi::geometry::Geometry;
-use tidegate_segment::clock::Clock;
 use tidegate_segment::gate::{Request, Step, Verdict};
 use tidegate_segment::lane::Lane;
 
 use crate::tenant::limit::tests::limits;
-use crate::tenant::tests::tenant;
+use crate::tenant::tests::{Scripted, tenant};
 
 const MS: u64 = 1_000_000;
-
-struct Scripted(Cell<u64>);
-
-impl Clock for Scripted {
-    fn now_ns(&self) -> u64 {
-        self.0.get()
-    }
-}
 
 /// Passes by the half of a window that they came in.
 struct Naive {
