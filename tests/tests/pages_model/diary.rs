@@ -6,7 +6,10 @@ use tidegate_segment::sync::{Ordering, Word};
 use crate::resource::{PLACES, VALUES};
 
 /// Words of a diary.
-pub(crate) const WORDS: usize = 72;
+pub(crate) const WORDS: usize = 9 * ROW;
+
+/// Words of one count, for each place or value.
+const ROW: usize = 12;
 
 /// One process' diary: words that it alone writes, one after each step.
 #[derive(Debug, Clone, Copy)]
@@ -39,18 +42,18 @@ pub(crate) enum Count {
 impl Count {
     const fn place(self) -> usize {
         match self {
-            Self::Passed(place) => 8 + place,
-            Self::Refused(place) => 16 + place,
-            Self::WindowFull(place) => 24 + place,
-            Self::Ended(place) => 32 + place,
-            Self::Held(place) => 40 + place,
-            Self::ValueHeld(value) => 48 + value,
-            Self::ValueTook(value) => 56 + value,
+            Self::Passed(place) => ROW + place,
+            Self::Refused(place) => 2 * ROW + place,
+            Self::WindowFull(place) => 3 * ROW + place,
+            Self::Ended(place) => 4 * ROW + place,
+            Self::Held(place) => 5 * ROW + place,
+            Self::ValueHeld(value) => 6 * ROW + value,
+            Self::ValueTook(value) => 7 * ROW + value,
         }
     }
 }
 
-const _FITS: () = assert!(PLACES <= 8 && VALUES <= 8);
+const _FITS: () = assert!(PLACES <= ROW && VALUES <= ROW);
 
 impl Diary {
     pub(crate) fn of(page: Page, worker: usize) -> Self {
@@ -66,7 +69,7 @@ impl Diary {
 
     /// For which time of a place's slot its counts are.
     pub(crate) fn generation(self, place: usize) -> u64 {
-        self.0[64 + place].load(Ordering::SeqCst)
+        self.0[8 * ROW + place].load(Ordering::SeqCst)
     }
 
     /// Begins to count anew on a place whose slot was given again.
@@ -80,7 +83,7 @@ impl Diary {
         ] {
             self.set(count, 0);
         }
-        self.0[64 + place].store(generation.into(), Ordering::SeqCst);
+        self.0[8 * ROW + place].store(generation.into(), Ordering::SeqCst);
     }
 
     pub(crate) fn doing(self) -> Doing {

@@ -1,5 +1,5 @@
 //! Random requests of several processes on one pair of pages, some of them killed at any instruction, while
-//! rules are published and slots of resources and of origins' nodes go and come, against counts in memory.
+//! rules are published and slots of resources and of the nodes of origins and contexts go and come, against counts in memory.
 //!
 //! Time stands still while the processes work and goes on by half a second between two rounds. When
 //! all are still, the pages must say what the processes wrote down (`diary`): exactly where it is about

@@ -1,4 +1,4 @@
-//! The resources and the nodes of their origins, and what each is held to.
+//! The resources and the nodes of their origins and contexts, and what each is held to.
 
 use tidegate_abi::board::Needs;
 use tidegate_abi::decision::Mode;
@@ -9,10 +9,11 @@ use tidegate_segment::board::{
     Subject,
 };
 
-pub(crate) const RESOURCES: usize = 6;
-/// Resources, then the nodes of the origins of the last one.
-pub(crate) const PLACES: usize = RESOURCES + ORIGINS;
+pub(crate) const RESOURCES: usize = 7;
+/// Resources, then the nodes of the origins of the last but one, then that of a context of the last one.
+pub(crate) const PLACES: usize = RESOURCES + ORIGINS + 1;
 pub(crate) const ORIGINS: usize = 2;
+const CONTEXT: usize = RESOURCES + ORIGINS;
 pub(crate) const VALUES: usize = 6;
 
 /// The first slots belong to the overflow and to the inbound node.
@@ -25,8 +26,8 @@ pub(crate) struct Limits {
     pub(crate) inflight: Option<u32>,
 }
 
-/// The limits by place. The last two resources have rules of the table instead: for an argument, and for each
-/// origin.
+/// The limits by place. The last three resources have rules of the table instead: for an argument, for each
+/// origin, and for a context.
 pub(crate) const LIMITS: [Limits; PLACES] = [
     limits(None, None),
     limits(Some(50), None),
@@ -34,14 +35,17 @@ pub(crate) const LIMITS: [Limits; PLACES] = [
     limits(Some(60), Some(7)),
     limits(None, None),
     limits(None, None),
-    limits(None, Some(OF_ONE_ORIGIN)),
-    limits(None, Some(OF_ONE_ORIGIN)),
+    limits(None, None),
+    limits(None, Some(OF_ONE_PART)),
+    limits(None, Some(OF_ONE_PART)),
+    limits(None, Some(OF_ONE_PART)),
 ];
-pub(crate) const OF_VALUES: usize = RESOURCES - 2;
-pub(crate) const OF_ORIGINS: usize = RESOURCES - 1;
+pub(crate) const OF_VALUES: usize = RESOURCES - 3;
+const OF_ORIGINS: usize = RESOURCES - 2;
+pub(crate) const OF_CONTEXTS: usize = RESOURCES - 1;
 
-/// Requests of one origin at once.
-const OF_ONE_ORIGIN: u32 = 5;
+/// Requests of one origin, or in the context, at once.
+const OF_ONE_PART: u32 = 5;
 
 /// Calls of one value at once.
 pub(crate) const RUNNING: u32 = 3;
@@ -76,10 +80,11 @@ pub(crate) fn slot(place: usize, generation: u16) -> Slot {
 
 /// Where a request counts besides its resource, by the number of its value.
 pub(crate) const fn part(resource: usize, number: usize) -> Option<usize> {
-    if resource == OF_ORIGINS {
-        Some(RESOURCES + number % ORIGINS)
-    } else {
-        None
+    match resource {
+        OF_ORIGINS => Some(RESOURCES + number % ORIGINS),
+        // Others are in contexts that no rule looks at.
+        OF_CONTEXTS if number < VALUES / 2 => Some(CONTEXT),
+        _ => None,
     }
 }
 
@@ -92,8 +97,9 @@ pub(crate) const fn value(number: usize) -> u64 {
 /// it. So each refusal by calls at once has taken one, whether their limit was reached when the request
 /// looked or only when it committed. The other way round only the latter would have.
 ///
-/// The last rule is for each origin: its node is held to it, or where it has none the resource's own.
-pub(crate) fn rules(set: u32) -> [Rule; 3] {
+/// The last but one is for each origin, and the last one for a context: their nodes are held to it, or where they have
+/// none the resource's own.
+pub(crate) fn rules(set: u32) -> [Rule; 4] {
     let param = |state, limit, count, sets| Rule {
         number: set,
         mode: Mode::Enforce,
@@ -107,6 +113,18 @@ pub(crate) fn rules(set: u32) -> [Rule; 3] {
             sets,
         }),
     };
+    let of_parts = |state, origin, subject| Rule {
+        number: set,
+        mode: Mode::Enforce,
+        state,
+        quirks: Quirks::None,
+        kind: RuleKind::Flow(FlowRule {
+            origin,
+            subject,
+            limit: FlowLimit::Concurrency(OF_ONE_PART),
+        }),
+    };
+    let of_context = Subject::Chain(value(CONTEXT));
     let tokens = ParamLimit::Bucket {
         burst: 0,
         duration_s: HOUR_S,
@@ -114,25 +132,17 @@ pub(crate) fn rules(set: u32) -> [Rule; 3] {
     [
         param(0, tokens, TOKENS, TOKEN_SETS),
         param(1, ParamLimit::Concurrency, RUNNING, RUNNING_SETS),
-        Rule {
-            number: set,
-            mode: Mode::Enforce,
-            state: 2,
-            quirks: Quirks::None,
-            kind: RuleKind::Flow(FlowRule {
-                origin: OriginTest::Other(Span::default()),
-                subject: Subject::Direct,
-                limit: FlowLimit::Concurrency(OF_ONE_ORIGIN),
-            }),
-        },
+        of_parts(2, OriginTest::Other(Span::default()), Subject::Direct),
+        of_parts(3, OriginTest::Any, of_context),
     ]
 }
 
 /// The rules of a place in the table.
-pub(crate) fn rules_of(place: usize, rules: &[Rule; 3]) -> &[Rule] {
+pub(crate) fn rules_of(place: usize, rules: &[Rule; 4]) -> &[Rule] {
     match place {
         OF_VALUES => &rules[..2],
-        OF_ORIGINS => &rules[2..],
+        OF_ORIGINS => &rules[2..3],
+        OF_CONTEXTS => &rules[3..],
         _ => &[],
     }
 }
@@ -145,6 +155,7 @@ pub(crate) fn record(place: usize, set: u32) -> Record {
     let (rules_first, rules) = match place {
         OF_VALUES => (0, 2),
         OF_ORIGINS => (2, 1),
+        OF_CONTEXTS => (3, 1),
         _ => (0, 0),
     };
     Record {
@@ -153,6 +164,7 @@ pub(crate) fn record(place: usize, set: u32) -> Record {
                 | need(Needs::CONCURRENCY, is_plain && inflight.is_some())
                 | need(Needs::RULES, rules > 0)
                 | need(Needs::ORIGINS, place == OF_ORIGINS)
+                | need(Needs::CONTEXTS, place == OF_CONTEXTS)
                 | need(Needs::COUNTED, place >= OF_ORIGINS),
         ),
         generation: 1,

@@ -7,7 +7,7 @@ use tidegate_segment::lane::Lane;
 
 use crate::diary::{Count, Diary, Doing};
 use crate::random::Random;
-use crate::resource::{OF_VALUES, PLACES, RESOURCES, VALUES, part, slot, value};
+use crate::resource::{OF_CONTEXTS, OF_VALUES, PLACES, RESOURCES, VALUES, part, slot, value};
 use crate::stage::{END, Stage};
 
 /// A permit.
@@ -110,19 +110,28 @@ impl Shift {
         known.open && known.generation == generation
     }
 
+    /// Origin and context of a request. A node that went is named too, as by a process that has not heard of it.
+    fn names(&self, resource: usize, part: Option<usize>) -> (Name, Name) {
+        let name = Name {
+            hash: part.map_or(0, value),
+            node: part.map(|part| slot(part, self.known[part].generation)),
+        };
+        if resource == OF_CONTEXTS {
+            (Name::default(), name)
+        } else {
+            (name, Name::default())
+        }
+    }
+
     fn enter(&mut self) {
         let (resource, number) = (self.worker.below(RESOURCES), self.worker.below(VALUES));
         let args = [Arg::One(value(number))];
         let part = part(resource, number);
-        // A node that went is named too, as by a process that has not heard of it.
-        let node = part.map(|part| slot(part, self.known[part].generation));
-        let origin = Name {
-            hash: part.map_or(0, value),
-            node,
-        };
+        let (origin, context) = self.names(resource, part);
         let request = Request {
             direction: Direction::Out,
             origin,
+            context,
             args: &args,
             ..Request::default()
         };

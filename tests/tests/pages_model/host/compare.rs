@@ -95,7 +95,7 @@ impl Host {
         let passes = (*passed, Count::Passed(place), counts.passed);
         let refusals = (*refused, Count::Refused(place), all_refused);
         let turned_out = [passes, refusals, ends].map(|(dead, count, seen)| {
-            // The node of an origin counts what is in flight there and what ends, and passes in its window.
+            // The node of an origin or context counts what is in flight there and what ends, and passes in its window.
             let counted = place < RESOURCES || matches!(count, Count::Ended(_));
             let what = self.what(&format!("{count:?} of place"), place);
             counted.then(|| self.all(dead, count).check(&what, seen))
