@@ -42,11 +42,18 @@ fn a_child_takes_a_seat_of_its_own_at_its_first_decision() {
     let resource = client.resource("a").unwrap();
     let held = resource.enter().unwrap();
     let code = in_child(|| {
+        // On a loaded machine the first decisions may come before the seat; they are counted.
+        let deadline = Instant::now() + Duration::from_secs(10);
+        let is_open = || resource.enter().is_ok_and(|permit| !permit.decided());
+        let mut open = 0;
+        while is_open() && Instant::now() < deadline {
+            open += 1;
+        }
         let seen = (0..5).filter(|_try| resource.enter().is_ok()).count();
         // It ends with a request in flight.
         let left = ManuallyDrop::new(resource.enter());
         let decided = left.as_ref().is_ok_and(Permit::decided);
-        u8::from(seen != 5) + 2 * u8::from(!decided) + 4 * u8::from(client.status().open != 0)
+        u8::from(seen != 5) + 2 * u8::from(!decided) + 4 * u8::from(client.status().open != open)
     });
     assert_eq!(code, 0);
     // The permit that the child left behind is its own: its seat is 2.
