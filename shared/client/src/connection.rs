@@ -175,16 +175,7 @@ impl Connection {
             )
         })
         .map_err(broken("receive"))?;
-        // Owned at once, so that no way out of here leaks a descriptor.
-        let descriptors = ancillary
-            .drain()
-            .flat_map(|message| {
-                let RecvAncillaryMessage::ScmRights(descriptors) = message else {
-                    return Vec::new();
-                };
-                descriptors.collect()
-            })
-            .collect();
+        let descriptors = take_descriptors(&mut ancillary);
         if received.bytes == 0 {
             return Err(ConnectError::Ended);
         }
@@ -206,6 +197,18 @@ impl AsFd for Connection {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
+}
+
+/// Owned at once, so that no way out leaks a descriptor.
+fn take_descriptors(ancillary: &mut RecvAncillaryBuffer<'_>) -> Vec<OwnedFd> {
+    let messages = ancillary.drain();
+    let descriptors = messages.filter_map(|message| {
+        let RecvAncillaryMessage::ScmRights(descriptors) = message else {
+            return None;
+        };
+        Some(descriptors)
+    });
+    descriptors.flatten().collect()
 }
 
 fn hello(flags: u32) -> Frame {

@@ -17,7 +17,7 @@ use crate::client::Inner;
 use crate::connection::{Connection, Pages, readable, wait};
 use crate::entry::{Entry, SessionNumber};
 use crate::error::ConnectError;
-use crate::life::{Life, Phase};
+use crate::life::{Life, Phase, State};
 use crate::question::Question;
 use crate::session::{Session, Way};
 use crate::sharing::Sharing;
@@ -221,18 +221,11 @@ impl Keeper {
                 .send(&Message::Watch { cookie }.encode())?;
             service.asked = Some(Asked::Watch);
         } else if !service.in_force {
-            let Some(inner) = self.inner.upgrade() else {
-                return Err(End::Closing);
-            };
             // Under the lock: a name that comes now is one of the new session.
-            let way = service.way.clone();
-            inner.put_in_force(Session::new(service.number, self.life, way));
-            service.in_force = true;
-            state.phase = Phase::Connected;
+            let before = self.put_in_force(service, &mut state)?;
             drop(state);
             self.life.change(|_state| ());
-            self.failures = 0;
-            if let Some(before) = std::mem::replace(&mut self.pages, service.pages.take()) {
+            if let Some(before) = before {
                 before.retire();
             }
         } else if let Some(question) = state.questions.front().map(Arc::clone) {
@@ -241,6 +234,24 @@ impl Keeper {
             service.asked = Some(Asked::Other(question));
         }
         Ok(())
+    }
+
+    /// Lets the process decide by a way whose names all have their slots; returns the pages of the way before, which
+    /// nobody needs any more.
+    fn put_in_force(
+        &mut self,
+        service: &mut Service,
+        state: &mut State,
+    ) -> Result<Option<Pages>, End> {
+        let Some(inner) = self.inner.upgrade() else {
+            return Err(End::Closing);
+        };
+        let way = service.way.clone();
+        inner.put_in_force(Session::new(service.number, self.life, way));
+        service.in_force = true;
+        state.phase = Phase::Connected;
+        self.failures = 0;
+        Ok(std::mem::replace(&mut self.pages, service.pages.take()))
     }
 
     fn take_answer(&mut self, service: &mut Service) -> Result<(), ConnectError> {
