@@ -8,7 +8,7 @@ use tidegate_abi::board::SurgeWord;
 use tidegate_abi::decision::ScopeState;
 use tidegate_abi::signal::SignalId;
 use tidegate_limits::fairness::tenants;
-use tidegate_segment::board::TickWriter;
+use tidegate_segment::board::{ScopeReport, TickWriter};
 use tidegate_segment::ledger::Ledger;
 
 use super::clock_watch::ClockWatch;
@@ -33,6 +33,24 @@ pub struct Pages {
     pub writer: TickWriter,
     /// Counts what the tenant's services do.
     pub ledger: Ledger,
+}
+
+/// What a tick came to for a scope.
+#[derive(Debug)]
+struct Stepped {
+    report: ScopeReport,
+    /// Requests of a tick.
+    capacity: Option<f64>,
+    surge: SurgeWord,
+}
+
+impl Stepped {
+    /// The group is gone, and its place is free.
+    const GONE: Self = Self {
+        report: OPEN_SCOPE,
+        capacity: None,
+        surge: SurgeWord::NONE,
+    };
 }
 
 /// Drives the law of every scope. It belongs to one thread.
@@ -276,10 +294,10 @@ impl Driver {
         let accept_queue = self.listeners.waiting(index);
         let group = scope.group.as_ref();
         let group = group.map(|place| sampler.group(place.key));
-        let (report, capacity, surge) = if let Some(None) = group {
+        let stepped = if let Some(None) = group {
             *slot = None;
             self.mail.freed.count();
-            (OPEN_SCOPE, None, SurgeWord::NONE)
+            Stepped::GONE
         } else {
             let group = group.flatten();
             let threads = group.map(Group::thread_groups).unwrap_or_default();
@@ -295,11 +313,22 @@ impl Driver {
             };
             let report = scope.step(&tick, now_ns, &mut self.mail);
             self.tap.put(|| scope.record(index));
-            (report, scope.capacity_qps(), scope.surge())
+            let length = Duration::from_nanos(length_ns);
+            Stepped {
+                report,
+                capacity: scope.capacity_qps().map(|qps| qps * length.as_secs_f64()),
+                surge: scope.surge(),
+            }
         };
+        self.publish_scope((place, index), &stepped, accept_queue.unwrap_or(0));
+    }
+
+    /// Tells every tenant of a scope.
+    fn publish_scope(&mut self, (place, index): (usize, u32), stepped: &Stepped, waiting: u32) {
+        let report = &stepped.report;
         let judged = Judged {
             word: report.word,
-            capacity: capacity.map(|qps| qps * Duration::from_nanos(length_ns).as_secs_f64()),
+            capacity: stepped.capacity,
         };
         // Before the word: whoever finds overload finds the shares of it.
         self.fairness
@@ -309,11 +338,10 @@ impl Driver {
             ScopeState::Healthy | ScopeState::Cold | ScopeState::Reject => report.word.entry,
         };
         for (tenant, page) in self.pages.iter_mut().enumerate() {
-            page.writer.publish_scope(index, &report);
+            page.writer.publish_scope(index, report);
             let held = self.counts.held_by_tenants(place);
             let others = tenants::others(held, tenant, limit);
-            page.writer.publish_held(index, surge, others);
-            let waiting = accept_queue.unwrap_or(0);
+            page.writer.publish_held(index, stepped.surge, others);
             page.writer.publish_accept_queue(index, waiting);
         }
     }
