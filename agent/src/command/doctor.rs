@@ -9,7 +9,7 @@ mod running;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -115,14 +115,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
 
 /// Lets the control loop tick for a while.
 fn look(options: &Options) -> Result<(Snapshot, Report), Failure> {
-    let installed = Path::new(DEFAULT_PATH);
-    let file = options.config.as_deref();
-    let file = file.or_else(|| installed.exists().then_some(installed));
-    let config = Config::load(file).map_err(|faults| {
-        let lines: Vec<_> = faults.iter().map(ToString::to_string).collect();
-        Failure::Invalid(lines.join("\n"))
-    })?;
-    let config = config.config;
+    let config = load(options)?;
     let roots = Roots {
         proc: options.proc_root.clone(),
         cgroup: options.cgroup_root.clone(),
@@ -137,26 +130,50 @@ fn look(options: &Options) -> Result<(Snapshot, Report), Failure> {
         let _full = ticked.try_send(());
     })
     .map_err(Failure::of)?;
-    let ticks_of = |look: Duration| look.as_millis().div_ceil(config.tick.as_millis().max(1));
+    let is_settled = || programs.report().settled;
+    let is_measured = || !handle.snapshot().scopes.iter().any(is_begun_only);
+    watch(&ticks, config.tick, is_settled, is_measured)?;
+    ticking.stop();
+    let report = programs.report();
+    programs.stop();
+    Ok((handle.snapshot(), report))
+}
+
+fn load(options: &Options) -> Result<Box<Config>, Failure> {
+    let installed = Path::new(DEFAULT_PATH);
+    let file = options.config.as_deref();
+    let file = file.or_else(|| installed.exists().then_some(installed));
+    let loaded = Config::load(file).map_err(|faults| {
+        let lines: Vec<_> = faults.iter().map(ToString::to_string).collect();
+        Failure::Invalid(lines.join("\n"))
+    })?;
+    Ok(loaded.config)
+}
+
+/// Takes ticks until everything is measured, but not without end.
+fn watch(
+    ticks: &Receiver<()>,
+    length: Duration,
+    is_settled: impl Fn() -> bool,
+    is_measured: impl Fn() -> bool,
+) -> Result<(), Failure> {
+    let ticks_of = |look: Duration| look.as_millis().div_ceil(length.as_millis().max(1));
     let (least, most) = (ticks_of(LOOK), ticks_of(LONG_LOOK));
     let mut tick = 0;
     // The ticks count from when it is known which programs run.
     while tick <= most {
-        tick = if programs.report().settled {
+        tick = if is_settled() {
             tick.saturating_add(1)
         } else {
             0
         };
         let late = |_late| Failure::Failed("the sampler thread does not tick".to_owned());
         ticks.recv_timeout(PATIENCE).map_err(late)?;
-        if tick >= least && !handle.snapshot().scopes.iter().any(is_begun_only) {
+        if tick >= least && is_measured() {
             break;
         }
     }
-    ticking.stop();
-    let report = programs.report();
-    programs.stop();
-    Ok((handle.snapshot(), report))
+    Ok(())
 }
 
 fn driver(roots: Roots, tick_end: TickEnd, config: &Config) -> (Box<Driver>, Handle) {

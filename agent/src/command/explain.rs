@@ -120,23 +120,7 @@ fn write_all(text: &mut String, explained: &Explained) -> std::fmt::Result {
         Some(_) => {}
     }
     if let Some(counts) = counts {
-        let refused: u64 = counts.refused_total.values().sum();
-        let Counts {
-            passed_total,
-            inflight,
-            ..
-        } = counts;
-        write!(
-            text,
-            ": {passed_total} passed, {refused} refused, {inflight} in flight"
-        )?;
-        for (kind, count) in counts
-            .refused_total
-            .iter()
-            .filter(|(_kind, count)| **count > 0)
-        {
-            write!(text, "\n  {count} by {kind}")?;
-        }
+        write_counts(text, counts)?;
     }
     writeln!(text, "\n")?;
     if rules.is_empty() {
@@ -152,6 +136,25 @@ fn write_all(text: &mut String, explained: &Explained) -> std::fmt::Result {
             write!(text, ", because of {cause}")?;
         }
         writeln!(text)?;
+    }
+    Ok(())
+}
+
+fn write_counts(text: &mut String, counts: &Counts) -> std::fmt::Result {
+    let Counts {
+        passed_total,
+        inflight,
+        refused_total,
+    } = counts;
+    let refused: u64 = refused_total.values().sum();
+    write!(
+        text,
+        ": {passed_total} passed, {refused} refused, {inflight} in flight"
+    )?;
+    for (kind, count) in refused_total {
+        if *count > 0 {
+            write!(text, "\n  {count} by {kind}")?;
+        }
     }
     Ok(())
 }

@@ -138,21 +138,26 @@ fn write_scope(text: &mut String, scope: &Scope) -> std::fmt::Result {
         write_course(text, state, course)?;
     }
     for (name, signal) in signals {
-        match signal {
-            Signal::Value { value, unit } => {
-                let unit = if unit == "count" { "" } else { unit };
-                writeln!(text, "  {name:<16} {value:>10.3} {unit}")?;
-            }
-            Signal::Missing { not_measured } if is_elsewhere(not_measured) => {}
-            Signal::Missing { not_measured } => {
-                writeln!(text, "  {name:<16} not measured: {not_measured}")?;
-            }
-        }
+        write_signal(text, name, signal)?;
     }
     for threads in threads {
         writeln!(text, "  {threads}")?;
     }
     Ok(())
+}
+
+/// Nothing where the signal belongs to another kind of scope.
+fn write_signal(text: &mut String, name: &str, signal: &Signal) -> std::fmt::Result {
+    match signal {
+        Signal::Value { value, unit } => {
+            let unit = if unit == "count" { "" } else { unit };
+            writeln!(text, "  {name:<16} {value:>10.3} {unit}")
+        }
+        Signal::Missing { not_measured } if is_elsewhere(not_measured) => Ok(()),
+        Signal::Missing { not_measured } => {
+            writeln!(text, "  {name:<16} not measured: {not_measured}")
+        }
+    }
 }
 
 /// How long it is in its state, and what it takes to leave it.

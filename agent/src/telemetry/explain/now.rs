@@ -93,7 +93,11 @@ impl Place<'_> {
         let Some(slot) = self.subject(flow) else {
             return json!({"each": "origin", "limit": flow.count.get()});
         };
-        match compiled.limit {
+        self.limit(&compiled.limit, slot, (state, line.quirks))
+    }
+
+    fn limit(&self, limit: &FlowLimit, slot: Slot, (state, quirks): (State, Quirks)) -> Value {
+        match *limit {
             FlowLimit::Concurrency(limit) => {
                 let inflight = self.tenant.seats().node_counts(slot).inflight;
                 json!({"inflight": inflight, "limit": limit})
@@ -116,14 +120,14 @@ impl Place<'_> {
             }
             FlowLimit::Pace { count, max_wait_ns } => self.queue(word(state), count, max_wait_ns),
             FlowLimit::WarmUp(numbers) => {
-                let rate = warming(numbers, line.quirks).rate(word(state));
+                let rate = warming(numbers, quirks).rate(word(state));
                 json!({"passed": self.passed(slot), "limit": rate, "warm_limit": numbers.count})
             }
             FlowLimit::WarmUpPace {
                 warm_up,
                 max_wait_ns,
             } => {
-                let rate = warming(warm_up, line.quirks).rate(word(state));
+                let rate = warming(warm_up, quirks).rate(word(state));
                 let last = state.second().load(Ordering::Relaxed);
                 self.queue(last, rate, max_wait_ns)
             }
