@@ -20,7 +20,7 @@ use crate::config::Config;
 use crate::config::schema::fault::Fault;
 use crate::config::schema::source::Source;
 use crate::control::Plan;
-use crate::recording::line::{Line, Placed, Ticked};
+use crate::recording::line::{Expect, Line, Placed, Start, Ticked};
 use crate::recording::{ReadError, Reader, VERSION};
 
 /// Most ticks of one replay: more than eleven days of a scope.
@@ -140,19 +140,7 @@ impl Replay {
     ) -> Result<(), Stopped> {
         match line {
             Line::About(_) => {}
-            Line::Start(start) if start.version != VERSION => {
-                return Err(Stopped::Version {
-                    place: reader.place(),
-                    version: start.version,
-                });
-            }
-            Line::Start(start) => {
-                if start.part == 0 {
-                    for run in self.runs.values_mut() {
-                        run.forget();
-                    }
-                }
-            }
+            Line::Start(start) => self.take_start(&start, reader)?,
             Line::Config(text) => self.take_config(&text, reader)?,
             Line::Scope(scope) => self.take_scope(scope, reader)?,
             Line::Tick(tick) => self.take_tick(&tick, reader, each)?,
@@ -167,18 +155,36 @@ impl Replay {
                 }
             }
             Line::Lost(ticks) => self.lost = self.lost.saturating_add(ticks),
-            Line::Expect(expect) => {
-                let run = self.runs.get_mut(&expect.scope);
-                let missed = expectation::missed(&expect, run);
-                if missed.is_empty() {
-                    self.met = self.met.saturating_add(1);
-                }
-                let place = reader.place();
-                self.missed
-                    .extend(missed.into_iter().map(|what| format!("{place}: {what}")));
+            Line::Expect(expect) => self.take_expect(&expect, reader),
+        }
+        Ok(())
+    }
+
+    /// A new life of the agent knows nothing of the one before.
+    fn take_start(&mut self, start: &Start, reader: &Reader) -> Result<(), Stopped> {
+        if start.version != VERSION {
+            return Err(Stopped::Version {
+                place: reader.place(),
+                version: start.version,
+            });
+        }
+        if start.part == 0 {
+            for run in self.runs.values_mut() {
+                run.forget();
             }
         }
         Ok(())
+    }
+
+    fn take_expect(&mut self, expect: &Expect, reader: &Reader) {
+        let run = self.runs.get_mut(&expect.scope);
+        let missed = expectation::missed(expect, run);
+        if missed.is_empty() {
+            self.met = self.met.saturating_add(1);
+        }
+        let place = reader.place();
+        self.missed
+            .extend(missed.into_iter().map(|what| format!("{place}: {what}")));
     }
 
     fn take_config(&mut self, text: &str, reader: &Reader) -> Result<(), Stopped> {
