@@ -13,7 +13,9 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::assembly::Agent;
 use super::{Ended, ready, system};
+use crate::control::Ticking;
 use crate::door::{Context, Doors, gate_socket, http};
+use crate::recording::Recorder;
 use crate::rule_source::DirectoryWatch;
 
 /// Files are written in steps; rules are read when they have been quiet for this long.
@@ -55,6 +57,12 @@ pub(super) async fn serve(agent: Agent) -> Result<(), Ended> {
     ready::stopping();
     kept.tell_end();
     doors.abort();
+    clean_up(&directory, ticking, recorder);
+    Ok(())
+}
+
+/// Sockets first, so that callers see the end at once.
+fn clean_up(directory: &Path, ticking: Ticking, recorder: Option<Recorder>) {
     for socket in [gate_socket::FILE_NAME, http::FILE_NAME] {
         remove(&directory.join(socket));
     }
@@ -62,7 +70,6 @@ pub(super) async fn serve(agent: Agent) -> Result<(), Ended> {
     if let Some(recorder) = recorder {
         recorder.stop();
     }
-    Ok(())
 }
 
 fn open(doors: Doors, context: Arc<Context>) -> JoinHandle<()> {
