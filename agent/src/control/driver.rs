@@ -20,6 +20,7 @@ use super::measure::Tick;
 use super::plan::{Plan, Planned};
 use super::request::{Handle, Mailbox, Request};
 use super::scope::{Place, Scope};
+use super::services_cpu::ServicesCpu;
 use super::snapshot::{ScopeSnapshot, SnapshotCell, Triggers};
 use super::thread::Scheduling;
 use crate::recording::Tap;
@@ -61,6 +62,9 @@ pub struct Driver {
     counts: Counts,
     listeners: Listeners,
     fairness: Fairness,
+    services: ServicesCpu,
+    /// Share of the host's CPUs that the services used in the last tick.
+    services_share: Option<f64>,
     plan: Planned,
     /// A scope's place here is its place on every board; the host is first.
     scopes: Vec<Option<Scope>>,
@@ -90,6 +94,8 @@ impl Driver {
             counts: Counts::new(&pages, scopes),
             listeners: Listeners::new(),
             fairness: Fairness::new(&pages, scopes),
+            services: ServicesCpu::new(scopes),
+            services_share: None,
             pages,
             scopes: Vec::with_capacity(scopes),
             mail,
@@ -164,11 +170,13 @@ impl Driver {
             .map_or(0, |last_ns| now_ns.saturating_sub(last_ns));
         self.last_ns = Some(now_ns);
         self.counts.take(&self.pages);
+        self.services.look(&self.pages, &self.counts);
         self.listeners.look();
         let weights = self.fairness.scope_weights.iter_mut();
         for (weight, scope) in weights.zip(&self.scopes) {
             *weight = scope.as_ref().map_or(1.0, |scope| scope.weight);
         }
+        self.services_share = self.services.share(&self.sampler, &self.scopes);
         for index in 0..self.scopes.len() {
             self.step_scope(index, now_ns, length_ns);
         }
@@ -306,6 +314,7 @@ impl Driver {
             let tick = Tick {
                 length_ns,
                 host: sampler.host(),
+                services: self.services_share,
                 group: group.map(|group| (group.readings(), group.cpus_busy())),
                 counts: self.counts.of(place),
                 accept_queue,

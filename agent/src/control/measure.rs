@@ -12,6 +12,8 @@ use crate::signal::{CpusBusy, Fault, Missing, Readings};
 pub(super) struct Tick<'a> {
     pub length_ns: u64,
     pub host: &'a Readings,
+    /// Share of the host's CPUs that its services used; `None` = not known.
+    pub services: Option<f64>,
     /// Readings of the scope's group and how busy its CPUs were; `None` is the host itself.
     pub group: Option<(&'a Readings, CpusBusy)>,
     /// What it counted in the tick over all tenants, and what it has in flight.
@@ -27,7 +29,10 @@ impl Tick<'_> {
     pub(super) fn sample(&self) -> Sample {
         let measured = match self.group {
             Some((readings, cpus)) => group_sample(readings, cpus, self.host),
-            None => host_sample(self.host),
+            None => Sample {
+                own: self.services,
+                ..host_sample(self.host)
+            },
         };
         Sample {
             tick_ns: self.length_ns,
@@ -187,6 +192,7 @@ mod tests {
         let tick = Tick {
             length_ns: 100,
             host: &host,
+            services: None,
             group: None,
             counts: ScopeCounts {
                 inflight: 3,

@@ -41,6 +41,7 @@ mod plan;
 mod request;
 mod scope;
 mod scope_finder;
+mod services_cpu;
 mod snapshot;
 mod thread;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_abi::decision::{LossMode, ScopeState};
+use tidegate_abi::decision::{LossMode, Outcome, ScopeState};
 use tidegate_abi::geometry::Geometry;
 use tidegate_agent::control::{Declared, Driver, Handle, Pages, Plan};
 use tidegate_agent::signal::{Roots, Sampler};
@@ -21,6 +21,8 @@ pub(crate) const TICK_NS: u64 = 100_000_000;
 /// More than any kernel gives out, so that the machine's own processes do not answer.
 pub(crate) const PID: u32 = 5_000_000;
 pub(crate) const ORDERS: &str = "/system.slice/orders.service";
+/// The group above it.
+pub(crate) const POD: &str = "/system.slice";
 
 /// How late each tick is.
 const LATE: Duration = Duration::from_micros(50);
@@ -137,6 +139,27 @@ impl Bench {
         asking.join().expect("it was answered")
     }
 
+    /// What a group has used of the CPU so far.
+    pub(crate) fn use_cpu(&self, path: &str, usage_usec: u64) {
+        let stat = format!("usage_usec {usage_usec}\n");
+        write(self.dir.path(), &format!("cgroup{path}/cpu.stat"), &stat);
+    }
+
+    /// Seats a service in this scope.
+    pub(crate) fn seat(&mut self, seat: u32, scope: u32) {
+        self.hold(seat, scope, 0);
+    }
+
+    /// So many requests of a seated service begin and end well.
+    pub(crate) fn work(&self, seat: u32, requests: u32) {
+        let generation = self.board.seat(seat).generation;
+        let gate = Gate::new(self.board, self.ledger, seat, generation);
+        let (clock, lane) = (Stopped(self.now_ns), Lane::numbered(1));
+        for pass in enter(&gate, &clock, requests) {
+            gate.exit(&clock, lane, pass, Outcome::Ok);
+        }
+    }
+
     /// Holds requests of a service in this scope.
     pub(crate) fn hold(&mut self, seat: u32, scope: u32, requests: u32) -> Vec<Pass> {
         let pages = (self.board, &mut self.seats, self.ledger);
@@ -166,13 +189,17 @@ pub(crate) fn hold(
     };
     let generation = seats.seat(seat, process).expect("the seat is free");
     let gate = Gate::new(board, ledger, seat, generation);
+    enter(&gate, &Stopped(now_ns), requests)
+}
+
+/// The passes of so many requests.
+fn enter(gate: &Gate, clock: &Stopped, requests: u32) -> Vec<Pass> {
     let slot = board::Slot {
         index: 0,
         generation: 0,
     };
-    let clock = Stopped(now_ns);
     let entered = (0..requests).filter_map(|_request| {
-        match gate.enter(&clock, Lane::numbered(1), slot, Request::default()) {
+        match gate.enter(clock, Lane::numbered(1), slot, Request::default()) {
             Step::Done(Verdict::Admitted(pass)) => Some(pass),
             Step::Done(Verdict::Refused(_) | Verdict::Stale) | Step::Wait(_) => None,
         }

@@ -11,7 +11,7 @@ use tidegate_agent::control::{Event, Plan};
 use tidegate_agent::tenant::HOST;
 use tidegate_segment::board::AgentLife;
 
-use crate::bench::Bench;
+use crate::bench::{Bench, ORDERS, POD, declared};
 
 #[test]
 fn each_tick_beats_and_publishes_the_host() {
@@ -121,4 +121,47 @@ fn other_settings_are_in_force_at_the_next_tick_and_keep_the_state() {
     bench.handle.set_plan(plan).expect("there is room");
     bench.tick(1, 100);
     assert_eq!(bench.board.scope(HOST).state, ScopeState::Reject);
+}
+
+#[test]
+fn the_hosts_capacity_is_that_of_its_services_and_not_of_everybody() {
+    let plan = || Plan {
+        declared: vec![declared("orders", ORDERS), declared("pod", POD)],
+        ..Plan::default()
+    };
+    // Services in a group and in one below it use a fifth of two CPUs for 100 requests a second, and the host half:
+    // what else it runs is a neighbour. With one out of sight nobody knows.
+    for (out_of_sight, capacity_qps) in [(false, 500.0), (true, 200.0)] {
+        let mut bench = Bench::new(plan());
+        let mut usage_usec = 0;
+        let mut tick = |bench: &mut Bench, ticks: u32| {
+            for _tick in 0..ticks {
+                usage_usec += 40_000;
+                bench.use_cpu(POD, usage_usec);
+                bench.use_cpu(ORDERS, usage_usec / 2);
+                bench.tick(1, 50);
+            }
+        };
+        for group in [POD, ORDERS] {
+            bench.add_group(group);
+        }
+        tick(&mut bench, 12);
+        let place = |bench: &Bench, name: &str| {
+            let scopes = bench.handle.snapshot().scopes;
+            let scope = scopes.into_iter().find(|scope| &*scope.name == name);
+            scope.expect("it is watched").index
+        };
+        bench.seat(1, place(&bench, "orders"));
+        bench.seat(2, place(&bench, "pod"));
+        if out_of_sight {
+            bench.seat(3, HOST);
+        }
+        for _tick in 0..100 {
+            bench.work(1, 10);
+            tick(&mut bench, 1);
+        }
+        let host = bench.handle.snapshot().scopes.swap_remove(0).published;
+        let told = host.capacity_qps.unwrap_or_default();
+        assert!((told - capacity_qps).abs() < 1.0, "{host:?}");
+    }
 }

@@ -1,0 +1,120 @@
+//! How much of the host's CPUs the services used that ask the gate.
+//!
+//! Whatever else the host runs is a neighbour of theirs. The capacity of the host is what its services can do, so
+//! it is reckoned from their CPU time; that of everybody would make a host with a busy neighbour look slow, and refuse
+//! work that the neighbour would have made room for. A service is as large as its group, as it is in its own scope.
+//!
+//! It is not known while a caller is about whose group is not watched, or who asks over a socket: then the host's
+//! whole use stands for it.
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use tidegate_abi::signal::SignalId;
+use tidegate_limits::law::HISTORY_TICKS;
+
+use super::counts::Counts;
+use super::driver::Pages;
+use super::scope::{Place, Scope};
+use crate::signal::Sampler;
+use crate::tenant::HOST;
+
+/// The seat of the agent, which decides for callers over sockets.
+const AGENT_SEAT: u32 = 0;
+/// A mean of admitted requests in a tick under this is none lately.
+const NONE_LATELY: f64 = 0.1;
+
+/// Follows which groups have services.
+#[derive(Debug)]
+pub(super) struct ServicesCpu {
+    /// Whether a scope has a service, in the order of the scopes.
+    served: Box<[bool]>,
+    /// Ticks until a caller out of sight is forgotten by the law's history as well.
+    out_of_sight: usize,
+}
+
+impl ServicesCpu {
+    /// For so many scopes.
+    pub(super) fn new(scopes: usize) -> Self {
+        Self {
+            served: vec![false; scopes].into(),
+            out_of_sight: 0,
+        }
+    }
+
+    /// Looks at who is seated, each tick.
+    pub(super) fn look(&mut self, pages: &[Pages], counts: &Counts) {
+        self.served.fill(false);
+        self.out_of_sight = self.out_of_sight.saturating_sub(1);
+        for (tenant, page) in pages.iter().enumerate() {
+            let board = page.writer.board();
+            let ticks = counts.seats_of(tenant);
+            for (seat, tick) in (0..board.seats_used()).zip(ticks) {
+                if !board.seat(seat).live {
+                    continue;
+                }
+                let scope = board.seat_scope(seat);
+                let asks = tick.held > 0 || tick.asked.passed >= NONE_LATELY;
+                if (seat == AGENT_SEAT && asks) || (seat != AGENT_SEAT && scope == HOST) {
+                    self.out_of_sight = HISTORY_TICKS;
+                } else if let Some(served) = self.served.get_mut(scope as usize) {
+                    *served |= seat != AGENT_SEAT;
+                }
+            }
+        }
+    }
+
+    /// Their share of the host's CPUs; `None` is not known.
+    pub(super) fn share(&self, sampler: &Sampler, scopes: &[Option<Scope>]) -> Option<f64> {
+        if self.out_of_sight > 0 {
+            return None;
+        }
+        let (mut used, mut any) = (0.0, false);
+        for place in self.places(scopes) {
+            let Some(group) = sampler.group(place.key) else {
+                continue;
+            };
+            // What a group uses is in the use of those above it.
+            if self
+                .places(scopes)
+                .any(|above| is_below(&place.path, &above.path))
+            {
+                continue;
+            }
+            let readings = group.readings();
+            used += readings.value(SignalId::Cpu)? * readings.value(SignalId::EffectiveCpus)?;
+            any = true;
+        }
+        let cpus = sampler.host().value(SignalId::EffectiveCpus)?;
+        any.then(|| (used / cpus).min(1.0))
+    }
+
+    /// The groups that have services.
+    fn places<'a>(&'a self, scopes: &'a [Option<Scope>]) -> impl Iterator<Item = &'a Place> {
+        let scopes = scopes.iter().zip(&self.served);
+        let served = scopes.filter(|(_scope, served)| **served);
+        served.filter_map(|(scope, _served)| scope.as_ref()?.group.as_ref())
+    }
+}
+
+/// Whether a group's path is below another's. By bytes, for there may be hundreds of both in a tick.
+fn is_below(path: &Path, above: &Path) -> bool {
+    let (path, above) = (path.as_os_str().as_bytes(), above.as_os_str().as_bytes());
+    let above = above.strip_suffix(b"/").unwrap_or(above);
+    let rest = path.strip_prefix(above);
+    rest.is_some_and(|rest| rest.len() > 1 && rest.first() == Some(&b'/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_below_those_that_its_parts_begin_with() {
+        let below = |path: &str, above: &str| is_below(Path::new(path), Path::new(above));
+        assert!(below("/a/b", "/a") && below("/a/b/c", "/a") && below("/a", "/"));
+        assert!(
+            !below("/a", "/a") && !below("/ab", "/a") && !below("/", "/") && !below("/a", "/a/b")
+        );
+    }
+}
