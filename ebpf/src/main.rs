@@ -14,6 +14,7 @@
 )]
 
 mod account;
+mod clock;
 mod empty;
 mod jvm;
 mod offset;

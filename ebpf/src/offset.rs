@@ -14,6 +14,8 @@ macro_rules! offsets {
 offsets! {
     /// `task_struct.pid`
     TASK_PID;
+    /// `task_struct.thread_info.cpu`, or `task_struct.cpu`
+    TASK_CPU;
     /// `task_struct.on_cpu`
     TASK_ON_CPU;
     /// `task_struct.__state`; older kernels do not hand it to the tracepoint.
@@ -40,6 +42,8 @@ offsets! {
     RQ_RUNNING;
     /// `rq.clock`
     RQ_CLOCK;
+    /// `rq.clock_update_flags`
+    RQ_CLOCK_FLAGS;
 
     /// 1 where the cpu controller has a hierarchy of its own, and its groups count; 0 where those of
     /// the unified hierarchy do.

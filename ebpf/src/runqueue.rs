@@ -12,7 +12,8 @@ use tidegate_abi::kernel::counter::WAITS_LOST;
 use tidegate_abi::kernel::runqueue::{BUCKETS, WAITED_NS, WORDS, bucket};
 
 use crate::account::{Run, count};
-use crate::offset::{CPUS, TASK_ON_CPU, TASK_PID, TASK_STATE, TELLS_STATE, field};
+use crate::clock::Queue;
+use crate::offset::{CPUS, TASK_CPU, TASK_ON_CPU, TASK_PID, TASK_STATE, TELLS_STATE, field};
 use crate::record::add;
 use crate::task::{Place, Wait};
 use crate::{preempt, slot};
@@ -43,30 +44,34 @@ pub fn waited(slot: u32, cpu: u32, wait_ns: u64) {
 }
 
 #[inline(always)]
-fn wake(context: &BtfTracePointContext) -> i32 {
-    let run = Run::begin();
+fn wake(context: &BtfTracePointContext, is_new: bool) -> Option<()> {
     let task: *const u8 = context.arg(0);
-    // A task that was about to sleep and still runs does not wait. If it has to make way, its wait begins then.
     // SAFETY: the tracepoint hands over a task.
+    let run = Run::begin_for(unsafe { field(task, &TASK_CPU) })?;
+    // A task that was about to sleep and still runs does not wait. If it has to make way, its wait begins then.
+    // SAFETY: as above.
     let runs = unsafe { field::<u32>(task, &TASK_ON_CPU) } != 0;
     // SAFETY: as above.
     if !runs && let Some(place) = Place::of(unsafe { field(task, &TASK_PID) }) {
-        place.woken(run.now_ns());
+        // SAFETY: as above.
+        place.woken(unsafe { Queue::of(task) }.woken_ns(run.record, is_new));
     }
     run.end();
-    0
+    Some(())
 }
 
 /// A task that slept can run.
 #[btf_tracepoint(function = "sched_wakeup")]
 pub fn sched_wakeup(context: BtfTracePointContext) -> i32 {
-    wake(&context)
+    wake(&context, false);
+    0
 }
 
 /// A new task can run.
 #[btf_tracepoint(function = "sched_wakeup_new")]
 pub fn sched_wakeup_new(context: BtfTracePointContext) -> i32 {
-    wake(&context)
+    wake(&context, true);
+    0
 }
 
 /// A task is gone: its place is free.
@@ -83,18 +88,26 @@ pub fn sched_process_exit(context: BtfTracePointContext) -> i32 {
 /// One task leaves the CPU and another takes it.
 #[btf_tracepoint(function = "sched_switch")]
 pub fn sched_switch(context: BtfTracePointContext) -> i32 {
-    let run = Run::begin();
+    if let Some(run) = Run::begin() {
+        switch(&context, &run);
+        run.end();
+    }
+    0
+}
+
+#[inline(always)]
+fn switch(context: &BtfTracePointContext, run: &Run) {
     let (prev, next): (*const u8, *const u8) = (context.arg(1), context.arg(2));
     // SAFETY: the tracepoint hands over two tasks.
     let (prev_pid, next_pid): (u32, u32) =
         unsafe { (field(prev, &TASK_PID), field(next, &TASK_PID)) };
-    let leaves = prev_pid != 0 && can_run(&context, prev);
+    let leaves = prev_pid != 0 && can_run(context, prev);
     // One goes to sleep and the CPU with it: no wait begins or ends.
     if next_pid == 0 && !leaves {
-        run.end();
-        return 0;
+        return;
     }
-    let now_ns = run.now_ns();
+    // SAFETY: as above.
+    let now_ns = unsafe { Queue::of(next) }.switched_ns(run.record);
     let mut next_slot = None;
     if next_pid != 0
         && let Some(place) = Place::of(next_pid)
@@ -120,8 +133,6 @@ pub fn sched_switch(context: BtfTracePointContext) -> i32 {
             preempt::count(unsafe { place.slot(prev, now_ns) }, by, run.cpu);
         }
     }
-    run.end();
-    0
 }
 
 /// Whether the task that leaves could go on: it was preempted, or gave its turn away.

@@ -10,7 +10,7 @@ use tidegate_abi::kernel::counter::WAITS_LOST;
 use tidegate_abi::kernel::group::ELSEWHERE;
 use tidegate_abi::kernel::task::{self, PLACES};
 
-use crate::account::{Run, count};
+use crate::account::{Run, count, now_ns};
 use crate::offset::{
     EVENT_SWITCH_NEXT_PID, EVENT_SWITCH_PREV_PID, EVENT_SWITCH_PREV_STATE, EVENT_WAKEUP_PID,
 };
@@ -41,11 +41,12 @@ where
 
 #[inline(always)]
 fn wake(context: &TracePointContext) -> u32 {
-    let run = Run::begin();
-    if let Some(place) = Place::of(read(context, &EVENT_WAKEUP_PID)) {
-        place.woken(run.now_ns());
+    if let Some(run) = Run::begin() {
+        if let Some(place) = Place::of(read(context, &EVENT_WAKEUP_PID)) {
+            place.woken(now_ns());
+        }
+        run.end();
     }
-    run.end();
     0
 }
 
@@ -64,15 +65,23 @@ pub fn plain_wakeup_new(context: TracePointContext) -> u32 {
 /// One task leaves the CPU and another takes it.
 #[tracepoint(category = "sched", name = "sched_switch")]
 pub fn plain_switch(context: TracePointContext) -> u32 {
-    let run = Run::begin();
-    let now_ns = run.now_ns();
-    let prev_pid: u32 = read(&context, &EVENT_SWITCH_PREV_PID);
-    let next_pid: u32 = read(&context, &EVENT_SWITCH_NEXT_PID);
+    if let Some(run) = Run::begin() {
+        switch(&context, run.cpu);
+        run.end();
+    }
+    0
+}
+
+#[inline(always)]
+fn switch(context: &TracePointContext, cpu: u32) {
+    let now_ns = now_ns();
+    let prev_pid: u32 = read(context, &EVENT_SWITCH_PREV_PID);
+    let next_pid: u32 = read(context, &EVENT_SWITCH_NEXT_PID);
     if next_pid != 0
         && let Some(place) = Place::of(next_pid)
     {
         match place.begins(now_ns) {
-            Wait::Ended(wait_ns) => waited(slot_of(next_pid), run.cpu, wait_ns),
+            Wait::Ended(wait_ns) => waited(slot_of(next_pid), cpu, wait_ns),
             Wait::Lost => _ = count(WAITS_LOST),
             Wait::Unknown => {}
         }
@@ -81,17 +90,15 @@ pub fn plain_switch(context: TracePointContext) -> u32 {
         && let Some(place) = Place::of(prev_pid)
     {
         // The low bits are those of a sleep; a bit above them says that it was preempted.
-        let state: u64 = read(&context, &EVENT_SWITCH_PREV_STATE);
+        let state: u64 = read(context, &EVENT_SWITCH_PREV_STATE);
         let can_run = state & 0xFF == 0;
         if can_run {
             place.waits(now_ns);
             if next_pid != 0 {
-                preempt::count(slot_of(prev_pid), slot_of(next_pid), run.cpu);
+                preempt::count(slot_of(prev_pid), slot_of(next_pid), cpu);
             }
         } else {
             place.slept();
         }
     }
-    run.end();
-    0
 }

@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
@@ -67,6 +67,15 @@ impl Agent {
         Self::start_in(temporary(), rules, config)
     }
 
+    /// The same, by a command that runs the program that its further arguments name, such as `setpriv`.
+    ///
+    /// # Panics
+    /// If it does not serve.
+    pub fn start_by(mut command: Command, config: &str) -> Self {
+        command.arg(Program::Tidegate.path());
+        Self::start_with(command, temporary(), "", config)
+    }
+
     /// The same, with its log in a file for [`Agent::log`].
     ///
     /// # Panics
@@ -95,8 +104,12 @@ impl Agent {
         fs::read_to_string(self.dir.path().join(LOG)).unwrap_or_default()
     }
 
-    #[expect(clippy::expect_used, reason = "a test ends here")]
     fn start_in(dir: TempDir, rules: &str, config: &str) -> Self {
+        Self::start_with(Program::Tidegate.command(), dir, rules, config)
+    }
+
+    #[expect(clippy::expect_used, reason = "a test ends here")]
+    fn start_with(command: Command, dir: TempDir, rules: &str, config: &str) -> Self {
         let rules_dir = dir.path().join("rules.d");
         fs::create_dir(&rules_dir).expect("the directory is ours");
         fs::write(rules_dir.join("test.toml"), rules).expect("the directory is ours");
@@ -111,7 +124,7 @@ impl Agent {
             rules_dir.display()
         );
         fs::write(dir.path().join("tidegate.toml"), config).expect("the directory is ours");
-        let child = spawn(dir.path());
+        let child = spawn(command, dir.path());
         let agent = Self { dir, child };
         agent.wait_until_it_serves();
         agent
@@ -167,7 +180,7 @@ impl Agent {
     /// # Panics
     /// If it does not.
     pub fn start_again(&mut self) {
-        self.child = spawn(self.dir.path());
+        self.child = spawn(Program::Tidegate.command(), self.dir.path());
         self.wait_until_it_serves();
     }
 
@@ -306,11 +319,10 @@ fn temporary() -> TempDir {
 }
 
 #[expect(clippy::expect_used, reason = "a test ends here")]
-fn spawn(dir: &Path) -> Child {
+fn spawn(mut command: Command, dir: &Path) -> Child {
     // A file that is there already takes the log; otherwise it is the test's own.
     let log = fs::OpenOptions::new().append(true).open(dir.join(LOG));
-    Program::Tidegate
-        .command()
+    command
         .arg("run")
         .arg("--config")
         .arg(dir.join("tidegate.toml"))

@@ -2,9 +2,8 @@
 
 use super::view::Counters;
 
-/// What the kernel spends around a program before and after the time that the program takes of
-/// itself: entry, exit, and the reading of the clock. `tidegate bench --ebpf` compares the sum with
-/// the kernel's own account. A run that needs no clock is held for one that reads it, so it costs less than is told.
+/// What the kernel spends around a program before and after the time that the program takes of itself. The kernel's
+/// own account, which `tidegate bench --ebpf` shows beside it, has besides what that account takes.
 const AROUND_NS: f64 = 30.0;
 
 /// Looks over which the cost is averaged. One look is a second: a burst shorter than five is no reason.

@@ -18,6 +18,7 @@ const FIELDS: &[(&str, &str, &str)] = &[
     ("CFS_RQ_RQ", "cfs_rq", "rq"),
     ("RQ_RUNNING", "rq", "nr_running"),
     ("RQ_CLOCK", "rq", "clock"),
+    ("RQ_CLOCK_FLAGS", "rq", "clock_update_flags"),
 ];
 
 /// A pointer of the kernel, in bytes.
@@ -39,6 +40,10 @@ pub(super) fn typed(btf: &Btf<'_>, by_cpu_controller: bool) -> Result<Vec<Consta
         constants.push(("SET_CPU", place));
     }
     constants.push(("BY_CPU_CONTROLLER", by_cpu_controller.into()));
+    // Moved into `thread_info` with kernel 5.16.
+    let cpu = btf.offset("task_struct", "thread_info.cpu");
+    let cpu = cpu.or_else(|_absent| btf.offset("task_struct", "cpu"))?;
+    constants.push(("TASK_CPU", cpu));
     let tells_state = btf.arguments("sched_switch")? >= WITH_STATE;
     constants.push(("TELLS_STATE", tells_state.into()));
     if !tells_state {

@@ -92,6 +92,11 @@ impl Lack {
         }
     }
 
+    /// Whether other steps of the ladder, or the probes of JVMs, may do without it.
+    pub(super) const fn is_of_this_step(self) -> bool {
+        matches!(self, Self::NoTypes | Self::NoTracefs | Self::Refused)
+    }
+
     /// What to do about it.
     pub const fn remedy(self) -> &'static str {
         match self {

@@ -117,13 +117,12 @@ impl Worker {
         for rung in [Rung::Typed, Rung::Plain] {
             match self.load(rung, None) {
                 Ok(()) => return,
-                // What is lacking for one step of the ladder is lacking for all.
-                Err(missed) if missed.lack != Lack::NoTypes && missed.lack != Lack::Refused => {
+                Err(missed) if missed.lack.is_of_this_step() => self.missed.push(missed),
+                Err(missed) => {
                     let lack = missed.lack;
                     self.missed.push(missed);
                     return self.settle(Err(lack));
                 }
-                Err(missed) => self.missed.push(missed),
             }
         }
         // Without the scheduler's programs, pauses can still be had.

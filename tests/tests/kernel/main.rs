@@ -5,6 +5,7 @@
 mod budget;
 mod caps;
 mod jvm;
+mod ladder;
 mod object;
 mod ring;
 mod verifier;

@@ -1,4 +1,4 @@
-//! What the programs count of themselves on one CPU: a record of words that only grow.
+//! What the programs count of themselves on one CPU: a record of words that only grow, but for the last two.
 
 /// Word: runs of the programs on scheduler events.
 pub const RUNS: usize = 0;
@@ -12,6 +12,10 @@ pub const WAITS_LOST: usize = 3;
 pub const RING_LOST: usize = 4;
 /// Word: records put into the ring.
 pub const RING_SENT: usize = 5;
+/// Word: how far the clock of the run queue is ahead of the helper's, ns.
+pub const AHEAD_NS: usize = 6;
+/// Word: when that was found, and whether the next switch needs it; see [`clock`](super::clock).
+pub const CLOCK: usize = 7;
 /// Words of a record: one cache line.
 pub const WORDS: usize = 8;
 

@@ -13,6 +13,7 @@
     reason = "masks and constants keep each number in bounds; a check would cost every scheduler event"
 )]
 
+pub mod clock;
 pub mod counter;
 pub mod group;
 pub mod pause;

@@ -8,8 +8,9 @@
 //! ```
 //! A task's place is the low bits of its pid. Two tasks whose pids differ by a multiple of the table
 //! share a place; the later one takes it, and the wait of the other is lost and counted. So the
-//! table is bounded, needs no entry made or removed, and a look into it is one load. The time wraps
-//! after 73 minutes: a longer wait is taken for a shorter one.
+//! table is bounded, needs no entry made or removed, and a look into it is one load. The time is that of
+//! [`clock`](super::clock) and wraps after 73 minutes: a wait of more than half of that is taken for none, as is one that begins on a
+//! CPU whose clock is ahead of that of the CPU it ends on.
 //!
 //! The way from a task to its group leads over four structs of the kernel, so the slot that it ends at is kept beside the wait.
 //! It holds for a second (2^30 ns) at most, and only while the task has the same set of groups: then it is looked up again.
@@ -52,7 +53,8 @@ pub const fn waits(word: u64, pid: u32) -> bool {
 /// For how long the task of a word has waited, ns.
 #[inline(always)]
 pub const fn waited_ns(word: u64, now_ns: u64) -> u64 {
-    now_ns.wrapping_sub(word) & TIME
+    let waited_ns = now_ns.wrapping_sub(word) & TIME;
+    if waited_ns > TIME / 2 { 0 } else { waited_ns }
 }
 
 /// Bits of a slot's number.
@@ -100,6 +102,7 @@ mod tests {
         assert!(waits(word, PID_MAX));
         assert!(!waits(word, PID_MAX & (PLACES - 1)), "of the same place");
         assert_eq!(waited_ns(word, began_ns + 1_000_000), 1_000_000);
+        assert_eq!(waited_ns(word, began_ns - 100), 0, "by another CPU's clock");
         assert!(!waits(0, 0));
     }
 
