@@ -4,6 +4,7 @@
 use std::io::{PipeReader, PipeWriter, Read as _, Write as _, pipe};
 use std::time::Instant;
 
+use super::service::{self, Work};
 use super::timing::quantile;
 use super::{Figure, NoFigure, cpus};
 use crate::kernel::{Measured, Measuring, Rung};
@@ -12,9 +13,63 @@ use crate::kernel::{Measured, Measuring, Rung};
 const TRIPS: u32 = 20_000;
 /// Runs with programs and without, in turn, so that both meet the same noise.
 const ROUNDS: u32 = 7;
+/// Runs of a service with programs and without.
+const PAIRS: u32 = 15;
 
 /// Measures all of it; needs root.
 pub(super) fn figures() -> Vec<Figure> {
+    let mut figures = storm_figures();
+    figures.extend(service_figures());
+    figures
+}
+
+/// A service under a normal load with programs and without, in turn.
+fn service_figures() -> Vec<Figure> {
+    let (p50, p99, cpu) = match service_ratios() {
+        Ok([p50, p99, cpu]) => (Ok(p50), Ok(p99), Ok(cpu)),
+        Err(error) => {
+            let why = error.to_string();
+            let again = || Err(NoFigure::Wrong(why.clone()));
+            (again(), again(), again())
+        }
+    };
+    let figure = |name, how, value| Figure { name, how, value };
+    vec![
+        figure(
+            "ebpf_service_p50_ratio",
+            "median response of a service at 30 % of a CPU, with programs to without, median of 15 pairs",
+            p50,
+        ),
+        figure("ebpf_service_p99_ratio", "its p99, likewise", p99),
+        figure(
+            "ebpf_service_cpu_ratio",
+            "its CPU time for a request, likewise",
+            cpu,
+        ),
+    ]
+}
+
+fn service_ratios() -> Result<[f64; 3], NoFigure> {
+    let work = Work::measured();
+    let mut ratios = [const { Vec::new() }; 3];
+    for _pair in 0..PAIRS {
+        let without = service::run(work)?;
+        let programs = begin(Rung::Typed)?;
+        let with = service::run(work)?;
+        drop(programs);
+        let of = [
+            with.p50 / without.p50,
+            with.p99 / without.p99,
+            with.cpu / without.cpu,
+        ];
+        for (ratios, ratio) in ratios.iter_mut().zip(of) {
+            ratios.push(ratio);
+        }
+    }
+    Ok(ratios.map(|mut ratios| quantile(&mut ratios, 0.5)))
+}
+
+fn storm_figures() -> Vec<Figure> {
     let figure = |name, how, value| Figure { name, how, value };
     let cost = match measure() {
         Ok(cost) => cost,

@@ -13,6 +13,7 @@ mod echo;
 mod pages;
 mod publish;
 mod rules;
+mod service;
 mod share;
 mod tick;
 mod timing;

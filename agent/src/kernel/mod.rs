@@ -32,6 +32,8 @@ mod btf;
 mod budget;
 mod host;
 mod jvm;
+#[cfg(test)]
+mod object_tests;
 mod offsets;
 mod pause_book;
 mod pauses;

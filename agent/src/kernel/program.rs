@@ -149,11 +149,16 @@ impl Programs {
     /// Loads and attaches the programs of a rung. On [`Rung::Files`] none is attached to the
     /// scheduler; the probes of JVMs can still be.
     pub(super) fn load(wanted: Wanted) -> Result<Self, Refused> {
+        Self::load_from(OBJECT, wanted)
+    }
+
+    /// The same from another object.
+    pub(super) fn load_from(object: &[u8], wanted: Wanted) -> Result<Self, Refused> {
         if let Some(lack) = host::lack() {
             return Err(Refused::plainly(lack));
         }
         let extent = extent(wanted.slots)?;
-        let mut programs = load_object(wanted, extent)?;
+        let mut programs = load_object(object, wanted, extent)?;
         attach_scheduler(&mut programs, wanted.rung)?;
         let sampled = matches!(wanted.rung, Rung::Typed | Rung::SchedInfo);
         let unsampled = sampled.then(|| sample(&mut programs)).and_then(Result::err);
@@ -228,7 +233,7 @@ fn extent(slots: u32) -> Result<Extent, Refused> {
     })
 }
 
-fn load_object(wanted: Wanted, extent: Extent) -> Result<Ebpf, Refused> {
+fn load_object(object: &[u8], wanted: Wanted, extent: Extent) -> Result<Ebpf, Refused> {
     let mut constants = constants(wanted)?;
     constants.push(("CPUS", extent.cpus));
     constants.push(("SLOTS", extent.slots));
@@ -249,7 +254,7 @@ fn load_object(wanted: Wanted, extent: Extent) -> Result<Ebpf, Refused> {
     ] {
         loader.map_max_entries(map, entries);
     }
-    loader.load(OBJECT).map_err(|error| Refused::of(&error))
+    loader.load(object).map_err(|error| Refused::of(&error))
 }
 
 fn constants(wanted: Wanted) -> Result<Vec<Constant>, Refused> {
