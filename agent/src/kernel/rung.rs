@@ -9,7 +9,7 @@ pub enum Rung {
     /// from whom.
     Typed,
     /// One program that reads the kernel's own account of waits: cheaper, and short waits are told
-    /// too short.
+    /// too short, as are those of tasks that are moved to another CPU while they wait.
     SchedInfo,
     /// Programs on plain tracepoints, for kernels that do not describe their types.
     Plain,
@@ -88,7 +88,9 @@ impl Lack {
             Self::OverBudget => "kernel programs cost more than max_overhead",
             Self::NotOnThisRung => "the kernel programs in use do not tell it",
             Self::NoSlot => "more groups than kernel programs keep apart",
-            Self::NoProbes => "this kernel lets only CAP_SYS_ADMIN probe the library of a JVM",
+            Self::NoProbes => {
+                "this kernel lets only CAP_SYS_ADMIN probe the library of a JVM, since a probe at a wrong place breaks a process"
+            }
         }
     }
 

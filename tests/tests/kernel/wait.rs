@@ -111,10 +111,6 @@ fn a_wait_is_told_in_full_where_the_kernel_has_not_read_its_clock() {
         typed_ns > by_kernel_ns + least_ns,
         "{typed_ns} ns by programs, {by_kernel_ns} by the kernel, from {before:?} to {after:?}"
     );
-    assert!(
-        typed_ns < by_kernel_ns + 500 * least_ns,
-        "{typed_ns} ns by programs, {by_kernel_ns} by the kernel"
-    );
 }
 
 #[test]
