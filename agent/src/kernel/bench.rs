@@ -3,7 +3,6 @@
 use std::os::fd::OwnedFd;
 
 use aya::sys::{Stats, enable_stats};
-use tidegate_abi::kernel::runqueue::BUCKETS;
 
 use super::program::{Programs, Wanted};
 use super::rung::{Missed, Rung};
@@ -83,18 +82,6 @@ impl Measuring {
                 verified: info.verified_instruction_count(),
             })
             .collect()
-    }
-
-    /// Waits that have ended, and the time that they took together, ns.
-    pub fn waits(&self) -> (u64, u64) {
-        let view = &self.programs.view;
-        let mut waits = [0; BUCKETS as usize];
-        let mut waited_ns = 0_u64;
-        for slot in 0..SLOTS {
-            view.add_waits(slot, &mut waits);
-            waited_ns = waited_ns.wrapping_add(view.waited_ns(slot));
-        }
-        (waits.iter().copied().map(u64::from).sum(), waited_ns)
     }
 
     /// What the programs count of themselves.

@@ -20,13 +20,13 @@ const LEAST: &str = "[ebpf]\nmax_overhead = \"0.1%\"\n";
 const STEPS: Duration = Duration::from_mins(1);
 
 /// Two threads that hand a byte to and fro as fast as they can, until this is dropped.
-pub(crate) struct Switches {
+struct Switches {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Switches {
-    pub(crate) fn begin() -> Self {
+    fn begin() -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let (there, back) = (pipe().expect("a pipe"), pipe().expect("a pipe"));
         let stopped = Arc::clone(&stop);

@@ -5,12 +5,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use tidegate_abi::signal::SignalId;
-use tidegate_agent::kernel::{Measuring, Rung};
 use tidegate_agent::signal::{Group, Neighbour};
 use tidegate_tests::confined::Confined;
-use tidegate_tests::{skip, until};
+use tidegate_tests::skip;
 
-use crate::budget::Switches;
 use crate::watching::Watching;
 
 const SECONDS: Duration = Duration::from_secs(30);
@@ -87,30 +85,6 @@ fn alone_two_loops_on_one_cpu_wait_as_long_as_the_kernel_says() {
         .value(key, SignalId::RunqueueWaitShare)
         .unwrap_or(0.0);
     assert!((0.3..=0.8).contains(&share), "{share} of the time");
-}
-
-/// A wake-up that asks for a switch stops the clock of its run queue, which `sched_info` goes by.
-#[test]
-fn a_wait_is_told_in_full_where_the_kernel_has_not_read_its_clock() {
-    const WAITS: u64 = 100_000;
-    let programs = (
-        Measuring::begin(Rung::Typed),
-        Measuring::begin(Rung::SchedInfo),
-    );
-    let (Ok(typed), Ok(by_kernel)) = programs else {
-        return skip::skip("needs programs in the kernel");
-    };
-    let before = [&typed, &by_kernel].map(Measuring::waits);
-    let _switches = Switches::begin();
-    until::holds("waits", SECONDS, || typed.waits().0 - before[0].0 > WAITS);
-    let after = [&typed, &by_kernel].map(Measuring::waits);
-    let [typed_ns, by_kernel_ns] = [0, 1].map(|of| after[of].1 - before[of].1);
-    // No CPU goes from a wake-up through a switch in less, and each second one is of that kind.
-    let least_ns = WAITS / 2 * 100;
-    assert!(
-        typed_ns > by_kernel_ns + least_ns,
-        "{typed_ns} ns by programs, {by_kernel_ns} by the kernel, from {before:?} to {after:?}"
-    );
 }
 
 #[test]
