@@ -86,7 +86,7 @@ mod held {
         }
     }
 
-    /// The lane of the calling thread; before its first decision, one that no row has, see [`taken`].
+    /// The lane of the calling thread; before its first decision, one that no row has.
     #[inline(always)]
     pub fn current() -> Lane {
         Lane(MINE.get())

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tidegate_abi::signal::SignalId;
 use tidegate_agent::signal::{Group, Neighbour};
+use tidegate_segment::clock::monotonic_ns;
 use tidegate_tests::confined::Confined;
 use tidegate_tests::skip;
 
@@ -50,6 +51,11 @@ fn mean_s((waited_ns, turns): (u64, u64)) -> f64 {
     waited_ns as f64 / turns as f64 / 1e9
 }
 
+#[expect(clippy::cast_precision_loss, reason = "seconds of a test")]
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
 #[test]
 fn alone_two_loops_on_one_cpu_wait_as_long_as_the_kernel_says() {
     let Some(mut watching) = Watching::begin() else {
@@ -85,6 +91,45 @@ fn alone_two_loops_on_one_cpu_wait_as_long_as_the_kernel_says() {
         .value(key, SignalId::RunqueueWaitShare)
         .unwrap_or(0.0);
     assert!((0.3..=0.8).contains(&share), "{share} of the time");
+}
+
+#[test]
+fn alone_waits_that_begin_with_a_wake_up_are_as_long_as_the_kernel_says() {
+    let Some(mut watching) = Watching::begin() else {
+        return;
+    };
+    // Two that pass a line to and fro: each waits from its wake-up until the other sleeps, some microseconds.
+    let passes = "dir=$(mktemp -d); mkfifo $dir/to $dir/fro; exec 3<>$dir/to 4<>$dir/fro; rm -r $dir; \
+                  until grep -q cpuacct:/tidegate-test /proc/$$/cgroup; do :; done; \
+                  while read line <&3; do echo $line >&4; done & \
+                  while echo line >&3; do read line <&4; done";
+    let Some(mut command) = on_cpu(0, passes) else {
+        return;
+    };
+    let Some(group) = Confined::start("passes", &mut command) else {
+        return;
+    };
+    group.outweigh();
+    let key = watching.watch(group.pid());
+    let mut told = Vec::new();
+    let agrees = watching.run(SECONDS, |watching| {
+        let Some(waiting) = watching.value(key, SignalId::RunqueueWait) else {
+            return false;
+        };
+        told.push((monotonic_ns(), schedstat(&group).0, waiting));
+        let [(begin_ns, before_ns, _), .., (end_ns, after_ns, _)] = told[..] else {
+            return false;
+        };
+        if told.len() < 20 {
+            return false;
+        }
+        let by_kernel = seconds(after_ns - before_ns) / seconds(end_ns - begin_ns);
+        let by_programs = told.iter().map(|(_, _, waiting)| waiting).sum::<f64>() / 20.0;
+        told.remove(0);
+        // They begin at once with the wake-up, the kernel a little later.
+        by_kernel > 0.02 && by_programs > by_kernel / 2.0 && by_programs < by_kernel * 4.0
+    });
+    assert!(agrees, "ns, waited by schedstat, tasks by programs: {told:?}");
 }
 
 #[test]
