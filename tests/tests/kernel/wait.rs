@@ -129,7 +129,10 @@ fn alone_waits_that_begin_with_a_wake_up_are_as_long_as_the_kernel_says() {
         // They begin at once with the wake-up, the kernel a little later.
         by_kernel > 0.02 && by_programs > by_kernel / 2.0 && by_programs < by_kernel * 4.0
     });
-    assert!(agrees, "ns, waited by schedstat, tasks by programs: {told:?}");
+    assert!(
+        agrees,
+        "ns, waited by schedstat, tasks by programs: {told:?}"
+    );
 }
 
 #[test]
