@@ -88,11 +88,7 @@ pub struct Rule {
 impl Rule {
     /// The system rule that the configuration makes of its own marks.
     pub fn of_law(marks: &System, id: &str) -> Self {
-        let place = Place {
-            file: "tidegate.toml".into(),
-            line: 1,
-            column: 1,
-        };
+        let place = Place::whole("tidegate.toml");
         let spot = |name| Spot {
             name,
             place: place.clone(),

@@ -74,7 +74,7 @@ impl DirectorySource {
     fn missing(&self) -> Option<Fault> {
         let named = self.directory != Rules::default().dir;
         let hint = "no rule is in force until it is there";
-        let warning = || Fault::of_file(&self.name(), MISSING, A_DIRECTORY, hint);
+        let warning = || Fault::of_directory(&self.name(), MISSING, A_DIRECTORY, hint);
         (named && self.is_missing()).then(warning)
     }
 
@@ -108,7 +108,7 @@ impl DirectorySource {
     }
 
     fn fault(&self, value: String, allowed: &str, hint: &str) -> Vec<Fault> {
-        vec![Fault::of_file(&self.name(), value, allowed, hint)]
+        vec![Fault::of_directory(&self.name(), value, allowed, hint)]
     }
 }
 

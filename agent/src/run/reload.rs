@@ -54,7 +54,12 @@ async fn rules_of(source: &DirectorySource, tenant: &Tenant) -> Result<usize, Ve
     let published = publish(&rules, tenant).await.map_err(|fault| {
         let directory = source.name();
         let allowed = "rules for which the pages have room";
-        vec![Fault::of_file(&directory, fault.to_string(), allowed, "")]
+        vec![Fault::of_directory(
+            &directory,
+            fault.to_string(),
+            allowed,
+            "",
+        )]
     })?;
     for (resource, fault) in published.unplaced {
         tracing::error!(resource, %fault, "no slot for a resource: its rules are not in force");

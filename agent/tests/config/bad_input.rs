@@ -119,14 +119,14 @@ fn files_that_cannot_be_read_are_named() {
     let hint = "create the file or give another path";
     assert_eq!(
         missing,
-        format!("missing.toml:1:1 file {not_there}{expected}{hint}")
+        format!("missing.toml: {not_there}{expected}{hint}")
     );
 
     std::fs::create_dir(path("directory.toml")).unwrap();
     let hint = "name a file in it";
     assert_eq!(
         file_fault(&path("directory.toml")),
-        format!("directory.toml:1:1 file is a directory{expected}{hint}")
+        format!("directory.toml: is a directory{expected}{hint}")
     );
 
     std::fs::write(path("bytes.toml"), b"# caf\xc3\xa9\ntick = \"\xff\"").unwrap();
@@ -141,7 +141,7 @@ fn files_that_cannot_be_read_are_named() {
     let hint = "split the file";
     assert_eq!(
         file_fault(&path("large.toml")),
-        format!("large.toml:1:1 file larger than 1 MiB{expected}{hint}")
+        format!("large.toml: larger than 1 MiB{expected}{hint}")
     );
 
     let rules = path("rules.d");
@@ -151,7 +151,7 @@ fn files_that_cannot_be_read_are_named() {
     assert_eq!(
         file_fault(&path("tidegate.toml")),
         format!(
-            "rules.d:1:1 file Not a directory (os error 20) (allowed: a readable directory) \
+            "rules.d: Not a directory (os error 20) (allowed: a readable directory) \
              hint: {hint}"
         )
     );
@@ -160,7 +160,7 @@ fn files_that_cannot_be_read_are_named() {
     let hint = "give another path";
     assert_eq!(
         file_fault(&path("socket.toml")),
-        format!("socket.toml:1:1 file not a regular file{expected}{hint}")
+        format!("socket.toml: not a regular file{expected}{hint}")
     );
     drop(socket);
 }
@@ -189,11 +189,8 @@ fn the_faults_of_the_rules_are_in_the_check_of_the_file() {
         .faults
         .iter()
         .map(|fault| {
-            let file = fault.place.file.rsplit('/').next().unwrap();
-            format!(
-                "{file}:{}:{} {}",
-                fault.place.line, fault.place.column, fault.option
-            )
+            let place = fault.place.to_string();
+            format!("{} {}", place.rsplit('/').next().unwrap(), fault.option)
         })
         .collect();
     assert_eq!(
@@ -201,7 +198,7 @@ fn the_faults_of_the_rules_are_in_the_check_of_the_file() {
         [
             "a.toml:3:9 flow[0].count",
             "b.json:1:29 [0].count",
-            "c.toml:1:1 file"
+            "c.toml file"
         ]
     );
     let json: serde_json::Value = serde_json::from_str(&report.json().unwrap()).unwrap();

@@ -14,15 +14,33 @@ const FAULTS_MAX: usize = 500;
 /// What stands where an option is missing.
 const NOTHING: &str = "nothing";
 
-/// Where something stands in a file.
+/// A file, or where something stands in it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct Place {
     /// The path as it was given.
     pub file: Arc<str>,
+    /// Where in it; `None` when the whole file is meant. In JSON its fields are beside `file`.
+    #[serde(flatten)]
+    pub point: Option<Point>,
+}
+
+/// Line and column of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+pub struct Point {
     /// From 1.
     pub line: usize,
     /// From 1, in characters.
     pub column: usize,
+}
+
+impl Place {
+    /// A file as a whole, or a directory.
+    pub fn whole(file: impl Into<Arc<str>>) -> Self {
+        Self {
+            file: file.into(),
+            point: None,
+        }
+    }
 }
 
 /// An option of a table.
@@ -36,18 +54,22 @@ pub struct Spot {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+        let Self { file, point } = self;
+        match point {
+            Some(Point { line, column }) => write!(f, "{file}:{line}:{column}"),
+            None => f.write_str(file),
+        }
     }
 }
 
-/// One fault: `file:line:col option value allowed hint`.
+/// One fault: `file:line:col option value allowed hint`, or `file: value allowed hint` of a whole file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fault {
-    /// Where; line 1, column 1 when the whole file is meant.
+    /// Where.
     #[serde(flatten)]
     pub place: Place,
-    /// Path of the option, such as `cpu.enter` or `flow[2].count`; `file` for the whole file and
-    /// `syntax` where the text is no TOML or JSON.
+    /// Path of the option, such as `cpu.enter` or `flow[2].count`; `file` or `directory` for a whole one
+    /// and `syntax` where the text is no TOML or JSON.
     pub option: String,
     /// What stands there, as it is written.
     pub value: String,
@@ -65,12 +87,17 @@ impl Fault {
         allowed: impl Into<String>,
         hint: impl Into<String>,
     ) -> Self {
-        let place = Place {
-            file: file.into(),
-            line: 1,
-            column: 1,
-        };
-        Self::at(place, "file", value, allowed, hint)
+        Self::at(Place::whole(file), "file", value, allowed, hint)
+    }
+
+    /// A fault of a directory of files.
+    pub fn of_directory(
+        directory: &str,
+        value: impl Into<String>,
+        allowed: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Self {
+        Self::at(Place::whole(directory), "directory", value, allowed, hint)
     }
 
     /// A fault at a place that is known.
@@ -100,7 +127,10 @@ impl fmt::Display for Fault {
             allowed,
             hint,
         } = self;
-        write!(f, "{place} {option} {value} (allowed: {allowed})")?;
+        match place.point {
+            Some(_in_it) => write!(f, "{place} {option} {value} (allowed: {allowed})")?,
+            None => write!(f, "{place}: {value} (allowed: {allowed})")?,
+        }
         if hint.is_empty() {
             Ok(())
         } else {
@@ -109,12 +139,26 @@ impl fmt::Display for Fault {
     }
 }
 
+/// A fault as a sink keeps it.
+#[derive(Debug)]
+struct Told {
+    fault: Fault,
+    /// Whether it is of which options a table has: one is missing there, or none is called so.
+    of_shape: bool,
+}
+
+impl Told {
+    fn line(&self) -> Option<usize> {
+        self.fault.place.point.map(|point| point.line)
+    }
+}
+
 /// Collects the faults and warnings of one file.
 #[derive(Debug)]
 pub struct Sink<'s> {
     source: &'s Source,
     lenient: bool,
-    faults: Vec<Fault>,
+    faults: Vec<Told>,
     left_off: usize,
     warnings: Vec<Fault>,
 }
@@ -163,8 +207,17 @@ impl<'s> Sink<'s> {
 
     /// Adds a fault that is ready.
     pub fn push(&mut self, fault: Fault) {
+        self.keep(fault, false);
+    }
+
+    /// Adds a fault about an option that a table has not, or that is none.
+    pub(crate) fn push_of_shape(&mut self, fault: Fault) {
+        self.keep(fault, true);
+    }
+
+    fn keep(&mut self, fault: Fault, of_shape: bool) {
         if self.faults.len() < FAULTS_MAX {
-            self.faults.push(fault);
+            self.faults.push(Told { fault, of_shape });
         } else {
             self.left_off = self.left_off.saturating_add(1);
         }
@@ -191,7 +244,7 @@ impl<'s> Sink<'s> {
         hint: impl Into<String>,
     ) {
         let place = self.source.place(span.start);
-        self.push(Fault::at(place, option, NOTHING, allowed, hint));
+        self.push_of_shape(Fault::at(place, option, NOTHING, allowed, hint));
     }
 
     /// Faults by now, those that are only counted included.
@@ -219,7 +272,7 @@ impl<'s> Sink<'s> {
         let parts = self
             .faults
             .iter()
-            .filter_map(|fault| fault.option.strip_prefix(option));
+            .filter_map(|told| told.fault.option.strip_prefix(option));
         parts
             .into_iter()
             .any(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
@@ -234,15 +287,19 @@ impl<'s> Sink<'s> {
 
     /// Lines that have a fault by now.
     pub(crate) fn faulty_lines(&self) -> Vec<usize> {
-        self.faults.iter().map(|fault| fault.place.line).collect()
+        self.faults.iter().filter_map(Told::line).collect()
     }
 
-    /// Drops the faults from the one with number `from` that stand on one of these lines: what is
-    /// read there is a guess of the parser.
-    pub(crate) fn forget_on(&mut self, from: usize, lines: &[usize]) {
+    /// Drops the faults from the one with number `from` that come of a guess of the parser: those that stand on
+    /// one of these lines, and in these tables (ranges of lines) those of their shape.
+    pub(crate) fn forget_guesses(&mut self, from: usize, lines: &[usize], tables: &[Range<usize>]) {
         let mut number = 0_usize;
-        self.faults.retain(|fault| {
-            let keep = number < from || !lines.contains(&fault.place.line);
+        self.faults.retain(|told| {
+            let is_guess = told.line().is_some_and(|line| {
+                let in_table = || tables.iter().any(|table| table.contains(&line));
+                lines.contains(&line) || (told.of_shape && in_table())
+            });
+            let keep = number < from || !is_guess;
             number = number.saturating_add(1);
             keep
         });
@@ -253,10 +310,11 @@ impl<'s> Sink<'s> {
         let Self {
             source,
             lenient: _,
-            mut faults,
+            faults,
             left_off,
             mut warnings,
         } = self;
+        let mut faults: Vec<Fault> = faults.into_iter().map(|told| told.fault).collect();
         faults.sort_by(|a, b| a.place.cmp(&b.place));
         warnings.sort_by(|a, b| a.place.cmp(&b.place));
         if left_off > 0 {

@@ -20,7 +20,7 @@ pub fn parse(sink: &mut Sink<'_>) -> Node {
         Ok(raw) => Reader { text }.node(raw, DEPTH_MAX),
         Err(error) => {
             let place = sink.source().place_at(error.line(), error.column());
-            let line = text.lines().nth(place.line.saturating_sub(1));
+            let line = text.lines().nth(error.line().saturating_sub(1));
             let value = super::source::shown(line.unwrap_or_default().trim());
             let message = error.to_string();
             // The place is said already.

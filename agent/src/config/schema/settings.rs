@@ -143,7 +143,7 @@ impl<'n, 's> Section<'n, 's> {
             if self.sink.is_lenient() {
                 self.sink.push_warning(fault);
             } else {
-                self.sink.push(fault);
+                self.sink.push_of_shape(fault);
             }
         }
     }

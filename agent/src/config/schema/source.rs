@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::fault::{Fault, Place};
+use super::fault::{Fault, Place, Point};
 
 /// Largest file that is read, in bytes.
 pub const SIZE_MAX: u64 = 1 << 20;
@@ -83,8 +83,10 @@ impl Source {
         let column = before.map_or(0, |text| text.chars().count());
         Place {
             file: Arc::clone(&self.name),
-            line,
-            column: column.saturating_add(1),
+            point: Some(Point {
+                line,
+                column: column.saturating_add(1),
+            }),
         }
     }
 

@@ -1,20 +1,38 @@
 //! A TOML text as a tree of nodes.
 
+use std::ops::Range;
+
 use toml::de::{DeInteger, DeTable, DeValue};
 
-use super::fault::Sink;
+use super::fault::{Fault, Sink};
+use super::source::shown;
 use super::{Member, Node, Value};
 
 /// Parses the text of the sink's file and lets `take` have the tree.
 ///
-/// Syntax faults go into the sink; what could be read in spite of them is in the tree, and what
-/// `take` says about the same lines is left out.
+/// Syntax faults go into the sink, and what could be read in spite of them is in the tree. What `take` says of the
+/// same lines is left out, and of the same tables which options are missing or unknown there: after a header
+/// that is not whole, the parser takes options for those of another table.
 pub fn read<T>(sink: &mut Sink<'_>, take: impl FnOnce(&Node, &mut Sink<'_>) -> T) -> T {
     let root = parse(sink);
     let lines = sink.faulty_lines();
     let output = take(&root, sink);
-    sink.forget_on(lines.len(), &lines);
+    let tables = tables_around(sink.source().text(), &lines);
+    sink.forget_guesses(lines.len(), &lines, &tables);
     output
+}
+
+/// The lines (from 1) of each table that has one of these lines, from its header to the next one.
+fn tables_around(text: &str, lines: &[usize]) -> Vec<Range<usize>> {
+    let numbered = text.lines().zip(1_usize..);
+    let headers = numbered.filter(|(line, _number)| line.trim_start().starts_with('['));
+    let headers: Vec<usize> = headers.map(|(_line, number)| number).collect();
+    let around = |line: &usize| {
+        let next = headers.partition_point(|header| header <= line);
+        let own = next.checked_sub(1).and_then(|own| headers.get(own));
+        own.copied().unwrap_or(1)..headers.get(next).copied().unwrap_or(usize::MAX)
+    };
+    lines.iter().map(around).collect()
 }
 
 fn parse(sink: &mut Sink<'_>) -> Node {
@@ -22,21 +40,30 @@ fn parse(sink: &mut Sink<'_>) -> Node {
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in errors {
         let span = error.span().unwrap_or(0..0);
-        let line_end = text
-            .get(span.start..)
-            .and_then(|rest| rest.find('\n'))
-            .map_or(text.len(), |length| span.start.saturating_add(length));
-        let shown = if span.is_empty() {
-            span.start..line_end
-        } else {
-            span
-        };
-        sink.refuse(&shown, "syntax", "TOML", error.message());
+        let place = sink.source().place(span.start);
+        let value = shown(at_fault(text, &span));
+        sink.push(Fault::at(place, "syntax", value, "TOML", error.message()));
     }
     Node {
         span: 0..0,
         value: table_value(table.get_ref()),
     }
+}
+
+/// What a syntax fault is about: its span, else the rest of the line, else the whole line.
+fn at_fault<'t>(text: &'t str, span: &Range<usize>) -> &'t str {
+    let before = text.get(..span.start).unwrap_or_default();
+    let line_start = before.rfind('\n').map_or(0, |at| at.saturating_add(1));
+    let rest = text.get(span.start..).unwrap_or_default();
+    let rest = rest.split('\n').next().unwrap_or_default();
+    let line_end = span.start.saturating_add(rest.len());
+    let own = text.get(span.clone()).unwrap_or_default();
+    let line = text.get(line_start..line_end).unwrap_or_default();
+    let found = [own, rest, line].map(str::trim);
+    found
+        .into_iter()
+        .find(|text| !text.is_empty())
+        .unwrap_or("nothing")
 }
 
 fn table_value(table: &DeTable<'_>) -> Value {
