@@ -10,6 +10,7 @@ use serde::Serialize;
 use tidegate_abi::decision::RefusalKind;
 use tidegate_segment::gate::Refusal;
 
+use crate::config::schema::source::shown;
 use crate::tenant::Tenant;
 
 /// What was wrong with a request: its field, the value, what is allowed.
@@ -94,12 +95,33 @@ pub(super) fn over_the_bound(why: &impl Display) -> String {
     )
 }
 
-pub(super) async fn not_found(uri: Uri) -> Wrong {
-    let text = format!("there is no {}; see the routes in README.md", uri.path());
-    Wrong::new(StatusCode::NOT_FOUND, text)
+/// Paths and methods that are answered, for who asks for others.
+#[derive(Debug)]
+pub(super) struct Routes(Vec<(&'static str, &'static str)>);
+
+impl FromIterator<(&'static str, &'static str)> for Routes {
+    fn from_iter<I: IntoIterator<Item = (&'static str, &'static str)>>(iter: I) -> Self {
+        Self(iter.into_iter().collect())
+    }
 }
 
-pub(super) async fn method_not_allowed(method: Method, uri: Uri) -> Wrong {
-    let text = format!("{} does not take {method}", uri.path());
-    Wrong::new(StatusCode::METHOD_NOT_ALLOWED, text)
+impl Routes {
+    pub(super) fn not_found(&self, uri: &Uri) -> Wrong {
+        let all: Vec<_> = self
+            .0
+            .iter()
+            .map(|(path, method)| format!("{method} {path}"))
+            .collect();
+        let (path, all) = (shown(uri.path()), all.join(", "));
+        let text = format!("there is no {path}; allowed are {all}");
+        Wrong::new(StatusCode::NOT_FOUND, text)
+    }
+
+    pub(super) fn method_not_allowed(&self, method: &Method, path: &str) -> Wrong {
+        let of_path = self.0.iter().filter(|(own, _method)| *own == path);
+        let allowed: Vec<_> = of_path.map(|(_path, method)| *method).collect();
+        let (method, allowed) = (shown(method.as_str()), allowed.join(", "));
+        let text = format!("{path} does not take {method}; allowed is {allowed}");
+        Wrong::new(StatusCode::METHOD_NOT_ALLOWED, text)
+    }
 }

@@ -15,7 +15,8 @@ use tidegate_segment::gate::Verdict;
 
 use super::answer::{self, Wrong};
 use super::caller::Caller;
-use super::input::{self, Asked, Ended};
+use super::fields::Fields;
+use super::input::{self, ADMIT, ENTER, EXIT, Question};
 use crate::door::Context;
 use crate::tenant::HOST;
 use crate::tenant::decide::Waits;
@@ -33,7 +34,7 @@ pub(super) async fn enter(
     ConnectInfo(caller): ConnectInfo<Caller>,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Wrong> {
-    let question = input::json::<Asked>(body)?.check()?;
+    let question = Question::take(Fields::of_json(body, &ENTER)?)?;
     let tenant = caller.tenant();
     let args = question.args();
     let token = tenant.timed_permits().lock().draw().map_err(busy)?;
@@ -63,13 +64,14 @@ pub(super) async fn exit(
     ConnectInfo(caller): ConnectInfo<Caller>,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Wrong> {
-    let (token, outcome) = input::json::<Ended>(body)?.check()?;
+    let (token, outcome) = input::ended(Fields::of_json(body, &EXIT)?)?;
     let tenant = caller.tenant();
     let pass = tenant.timed_permits().lock().take(&token, caller.uid);
     let Some(pass) = pass else {
         return Err(Wrong::new(
             StatusCode::NOT_FOUND,
-            "permit: no such permit; it was given back or has ended already, or another user's",
+            "permit: none of this user is held under it; it was given back already, has ended by the clock \
+             (http.permit_time_to_live), or is another user's: nothing is left to give back",
         ));
     };
     tenant.exit(pass, outcome);
@@ -81,7 +83,7 @@ pub(super) async fn admit(
     ConnectInfo(caller): ConnectInfo<Caller>,
     uri: Uri,
 ) -> Result<Response, Wrong> {
-    let question = input::query::<Asked>(&uri)?.check()?;
+    let question = Question::take(Fields::of_query(&uri, &ADMIT)?)?;
     let tenant = caller.tenant();
     let args = question.args();
     match tenant.decide_once(HOST, &question.with(&args)).await {

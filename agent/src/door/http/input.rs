@@ -1,12 +1,5 @@
 //! What a caller sends, read and checked.
 
-use axum::body::Bytes;
-use axum::extract::Query;
-use axum::extract::rejection::{BytesRejection, QueryRejection};
-use axum::http::{StatusCode, Uri};
-use percent_encoding::percent_decode_str;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tidegate_abi::argument::{Arg, Kind, boolean_hash, float_hash, natural_hash, text_hash};
 use tidegate_abi::check_name;
@@ -15,33 +8,57 @@ use tidegate_abi::message::{ARGS_MAX, TOKEN, VALUES_MAX};
 use tidegate_limits::window::COUNT_MAX;
 use tidegate_segment::gate::Request;
 
-use super::BODY_MAX;
 use super::answer::Wrong;
+use super::fields::{Fields, Form, not_allowed};
+use crate::config::schema::source::shown;
 use crate::door::arguments::Arguments;
 use crate::tenant::permit::Token;
 use crate::tenant::question;
 
-/// Body of `POST /v1/enter` and query of `GET /v1/admit`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, expecting = "an object with `resource`")]
-pub(super) struct Asked {
-    resource: String,
-    #[serde(default = "one")]
-    count: u64,
-    origin: Option<String>,
-    context: Option<String>,
-    /// Arguments for hot-parameter rules.
-    #[serde(default)]
-    args: Vec<Value>,
-    class: Option<String>,
-    direction: Option<String>,
-    #[serde(default)]
-    prioritized: bool,
-}
+/// Body of `POST /v1/enter`.
+pub(super) const ENTER: Form = Form {
+    fields: &[
+        "resource",
+        "count",
+        "origin",
+        "context",
+        "args",
+        "class",
+        "direction",
+        "prioritized",
+    ],
+    example: r#"{"resource":"order-create"}"#,
+};
 
-const fn one() -> u64 {
-    1
-}
+/// Query of `GET /v1/admit`.
+pub(super) const ADMIT: Form = Form {
+    fields: &[
+        "resource",
+        "count",
+        "origin",
+        "context",
+        "class",
+        "direction",
+        "prioritized",
+    ],
+    example: "?resource=order-create",
+};
+
+/// Body of `POST /v1/exit`.
+pub(super) const EXIT: Form = Form {
+    fields: &["permit", "outcome"],
+    example: r#"{"permit":"...","outcome":"ok"}"#,
+};
+
+/// Query of `GET /v1/explain`.
+pub(super) const EXPLAIN: Form = Form {
+    fields: &["resource"],
+    example: "?resource=order-create",
+};
+
+const NAME: &str = "a text of 1 to 255 bytes without control characters";
+const A_PERMIT: &str = "the 32 hexadecimal digits that /v1/enter gave";
+const A_VALUE: &str = "a text, a number, true, false, null, or a list of these without null";
 
 /// A question that passed the checks.
 #[derive(Debug)]
@@ -74,32 +91,26 @@ impl Question {
     }
 }
 
-impl Asked {
-    /// Checks all of it.
-    pub(super) fn check(self) -> Result<Question, Wrong> {
-        check("resource", &self.resource)?;
-        let named = [("origin", &self.origin), ("context", &self.context)];
-        for (field, name) in named {
-            name.as_deref().map_or(Ok(()), |name| check(field, name))?;
-        }
+impl Question {
+    /// Takes all fields out and checks them.
+    pub(super) fn take(mut fields: Fields) -> Result<Self, Wrong> {
+        let resource = resource(&mut fields)?;
+        let origin = name(&mut fields, "origin")?.unwrap_or_default();
+        let context = name(&mut fields, "context")?.unwrap_or_default();
         let request = Request {
-            count: count(self.count)?,
-            direction: match self.direction {
-                None => Direction::In,
-                Some(way) => word("direction", &way, Direction::ALL, Direction::name)?,
-            },
-            class: match self.class {
-                None => Class::Normal,
-                Some(class) => word("class", &class, Class::ALL, Class::name)?,
-            },
-            prioritized: self.prioritized,
+            count: count(&mut fields)?,
+            direction: word(&mut fields, "direction", Direction::ALL, Direction::name)?
+                .unwrap_or(Direction::In),
+            class: word(&mut fields, "class", Class::ALL, Class::name)?.unwrap_or(Class::Normal),
+            prioritized: fields.flag("prioritized")?.unwrap_or(false),
             ..Request::default()
         };
-        Ok(Question {
-            arguments: arguments(&self.args)?,
-            resource: self.resource,
-            origin: self.origin.unwrap_or_default(),
-            context: self.context.unwrap_or_default(),
+        let allowed = format!("a list of at most {ARGS_MAX} arguments");
+        Ok(Self {
+            arguments: arguments(&fields.list("args", &allowed)?)?,
+            resource,
+            origin,
+            context,
             request,
         })
     }
@@ -108,7 +119,9 @@ impl Asked {
 fn arguments(given: &[Value]) -> Result<Arguments, Wrong> {
     if given.len() > ARGS_MAX {
         let many = given.len();
-        let text = format!("args has {many} values; allowed are {ARGS_MAX}");
+        let text = format!(
+            "args has {many} values; allowed are {ARGS_MAX}: leave out those that no rule is for"
+        );
         return Err(Wrong::input(text));
     }
     let mut arguments = Arguments::default();
@@ -141,74 +154,21 @@ fn value(argument: &Value, place: u32) -> Result<u64, Wrong> {
             || float_hash(Kind::Double, number.as_f64().unwrap_or(0.0)),
             natural_hash,
         )),
-        Value::Null | Value::Array(_) | Value::Object(_) => Err(Wrong::input(format!(
-            "args[{place}] = {argument}; allowed are a text, a number, true, false, null, or a list \
-             of these without null"
-        ))),
-    }
-}
-
-/// Body of `POST /v1/exit`.
-#[derive(Debug, Deserialize)]
-#[serde(
-    deny_unknown_fields,
-    expecting = "an object with `permit` and `outcome`"
-)]
-pub(super) struct Ended {
-    permit: String,
-    outcome: String,
-}
-
-impl Ended {
-    /// The permit's token and how the request ended.
-    pub(super) fn check(&self) -> Result<(Token, Outcome), Wrong> {
-        let token = token(&self.permit).ok_or_else(|| {
-            Wrong::input("permit is not one of ours; it has 32 hexadecimal digits")
-        })?;
-        let outcome = word("outcome", &self.outcome, Outcome::ALL, Outcome::name)?;
-        Ok((token, outcome))
-    }
-}
-
-/// Reads a JSON body.
-pub(super) fn json<T: DeserializeOwned>(body: Result<Bytes, BytesRejection>) -> Result<T, Wrong> {
-    let body = body.map_err(|rejection| {
-        let text = match rejection.status() {
-            StatusCode::PAYLOAD_TOO_LARGE => {
-                format!("the body is too long; allowed are {BODY_MAX} bytes")
-            }
-            _other => format!("the body cannot be read: {}", rejection.body_text()),
-        };
-        Wrong::new(rejection.status(), text)
-    })?;
-    let mut reader = serde_json::Deserializer::from_slice(&body);
-    let read: T = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-        let path = error.path().to_string();
-        match path.as_str() {
-            "." => Wrong::input(error.inner().to_string()),
-            field => Wrong::input(format!("{field}: {}", error.inner())),
+        Value::Null | Value::Array(_) | Value::Object(_) => {
+            Err(not_allowed(&format!("args[{place}]"), argument, A_VALUE))
         }
-    })?;
-    reader
-        .end()
-        .map_err(|error| Wrong::input(error.to_string()))?;
-    Ok(read)
+    }
 }
 
-/// Reads a query.
-pub(super) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Wrong> {
-    let text = uri.query().unwrap_or_default();
-    // The extractor would put a sign of its own in the place of such bytes, and so take one name for another.
-    if percent_decode_str(text).decode_utf8().is_err() {
-        let text = "the query is not UTF-8; allowed are names in UTF-8, their bytes as %XX";
-        return Err(Wrong::input(text));
-    }
-    let Query(read) = Query::try_from_uri(uri).map_err(|rejection: QueryRejection| {
-        let why = rejection.body_text();
-        let why = why.trim_start_matches("Failed to deserialize query string: ");
-        Wrong::input(format!("query: {why}"))
-    })?;
-    Ok(read)
+/// The permit's token and how the request ended.
+pub(super) fn ended(mut fields: Fields) -> Result<(Token, Outcome), Wrong> {
+    let permit = fields.needed("permit", A_PERMIT)?;
+    let token =
+        token(&permit).ok_or_else(|| not_allowed("permit", &Value::String(permit), A_PERMIT))?;
+    let names = names(Outcome::ALL, Outcome::name);
+    let outcome = fields.needed("outcome", &names)?;
+    let outcome = one_of("outcome", &outcome, Outcome::ALL, Outcome::name)?;
+    Ok((token, outcome))
 }
 
 /// A token as a caller sees it.
@@ -222,61 +182,59 @@ fn token(text: &str) -> Option<Token> {
     digits.then(|| number.to_be_bytes())
 }
 
-pub(super) fn check(field: &str, name: &str) -> Result<(), Wrong> {
+/// The name of a resource, which must be given.
+pub(super) fn resource(fields: &mut Fields) -> Result<String, Wrong> {
+    let given = fields.needed("resource", NAME)?;
+    checked("resource", given)
+}
+
+fn name(fields: &mut Fields, field: &str) -> Result<Option<String>, Wrong> {
+    let given = fields.text(field, NAME)?;
+    given.map(|given| checked(field, given)).transpose()
+}
+
+fn checked(field: &str, name: String) -> Result<String, Wrong> {
     match check_name(name.as_bytes()) {
-        Ok(_name) => Ok(()),
-        Err(fault) => Err(Wrong::input(format!("{field} {}", fault.text()))),
+        Ok(_name) => Ok(name),
+        Err(fault) => {
+            let (value, why) = (shown(&name), fault.text());
+            Err(Wrong::input(format!("{field} = \"{value}\" {why}")))
+        }
     }
 }
 
-fn count(count: u64) -> Result<u32, Wrong> {
+fn count(fields: &mut Fields) -> Result<u32, Wrong> {
+    let allowed = format!("a whole number from 1 to {COUNT_MAX}");
+    let count = fields.whole("count", &allowed)?.unwrap_or(1);
     let fitting = u32::try_from(count).ok();
     let fitting = fitting.filter(|count| (1..=COUNT_MAX).contains(count));
-    fitting.ok_or_else(|| Wrong::input(format!("count = {count}; allowed is 1 to {COUNT_MAX}")))
+    fitting.ok_or_else(|| not_allowed("count", &count.into(), &allowed))
 }
 
 fn word<T: Copy>(
+    fields: &mut Fields,
+    field: &str,
+    all: &[T],
+    name: impl Fn(T) -> &'static str,
+) -> Result<Option<T>, Wrong> {
+    let given = fields.text(field, &names(all, &name))?;
+    given
+        .map(|text| one_of(field, &text, all, &name))
+        .transpose()
+}
+
+fn one_of<T: Copy>(
     field: &str,
     text: &str,
     all: &[T],
     name: impl Fn(T) -> &'static str,
 ) -> Result<T, Wrong> {
     let found = all.iter().copied().find(|value| name(*value) == text);
-    found.ok_or_else(|| {
-        let names: Vec<_> = all.iter().map(|value| name(*value)).collect();
-        let allowed = names.join(", ");
-        Wrong::input(format!("{field} = {text:?}; allowed are {allowed}"))
-    })
+    found.ok_or_else(|| not_allowed(field, &text.into(), &names(all, &name)))
 }
 
-#[cfg(test)]
-mod tests {
-    use axum::body::Body;
-    use axum::extract::FromRequest as _;
-    use axum::http::Request;
-
-    use super::*;
-
-    #[derive(Debug, Deserialize)]
-    #[expect(dead_code, reason = "what is at fault is not read")]
-    struct Wanted {
-        resource: String,
-    }
-
-    #[test]
-    fn a_query_without_its_field_is_told_which() {
-        let uri = Uri::from_static("/v1/explain");
-        let wrong = query::<Wanted>(&uri).unwrap_err();
-        assert_eq!(wrong, Wrong::input("query: missing field `resource`"));
-    }
-
-    #[tokio::test]
-    async fn a_body_that_is_too_long_is_told_what_is_allowed() {
-        use axum::extract::DefaultBodyLimit;
-        let mut request = Request::new(Body::from(vec![b'x'; BODY_MAX + 1]));
-        DefaultBodyLimit::max(BODY_MAX).apply(&mut request);
-        let wrong = json::<Wanted>(Bytes::from_request(request, &()).await).unwrap_err();
-        let text = "the body is too long; allowed are 65536 bytes";
-        assert_eq!(wrong, Wrong::new(StatusCode::PAYLOAD_TOO_LARGE, text));
-    }
+/// All words of a field, as a message names them.
+fn names<T: Copy>(all: &[T], name: impl Fn(T) -> &'static str) -> String {
+    let names: Vec<_> = all.iter().map(|value| name(*value)).collect();
+    format!("one of {}", names.join(", "))
 }

@@ -1,12 +1,13 @@
 //! The HTTP door: JSON on a Unix socket, and the metrics on a loopback TCP port.
 //!
-//! `caller` says who asks, `input` reads and checks what is sent, `decide` has the routes that decide, `report` those that
+//! `caller` says who asks, `fields` reads what is sent and `input` checks it, `decide` has the routes that decide, `report` those that
 //! tell, `answer` the bodies of refusals and errors, `scrapers` the TCP port, `connection` the time that one may stand still.
 
 mod answer;
 mod caller;
 mod connection;
 mod decide;
+mod fields;
 mod input;
 mod report;
 mod scrapers;
@@ -17,13 +18,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
-use axum::routing::{get, post, put};
+use axum::extract::{DefaultBodyLimit, MatchedPath};
+use axum::http::{Method, Uri};
+use axum::routing::{MethodRouter, get, post, put};
 use rustix::net::SocketType;
 use tokio::net::{TcpListener, UnixListener};
 
 use super::socket_path;
 use super::{Context, OpenError, Settings};
+use answer::Routes;
 use caller::{Caller, Callers};
 use scrapers::Scrapers;
 
@@ -74,11 +77,11 @@ impl Listeners {
     /// Answers until it is dropped.
     pub async fn serve(self, context: Arc<Context>) {
         if let Some(metrics) = self.metrics {
-            let routes = with_fallbacks(told_to_all()).with_state(Arc::clone(&context));
+            let routes = router(told_to_all()).with_state(Arc::clone(&context));
             tokio::spawn(axum::serve(Scrapers::new(metrics), routes).into_future());
         }
         let callers = Callers::new(self.unix, self.connections_max, Arc::clone(&context));
-        let routes = with_fallbacks(routes()).with_state(context);
+        let routes = router(told_to_callers()).with_state(context);
         let routes = routes.into_make_service_with_connect_info::<Caller>();
         if let Err(error) = axum::serve(callers, routes).await {
             tracing::error!(%error, "the HTTP socket is no longer served");
@@ -92,34 +95,74 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(listener)
 }
 
+/// A path and what answers there.
+struct Route {
+    method: &'static str,
+    path: &'static str,
+    handler: MethodRouter<Arc<Context>>,
+}
+
+fn asked(path: &'static str, handler: MethodRouter<Arc<Context>>) -> Route {
+    Route {
+        method: "GET",
+        path,
+        handler,
+    }
+}
+
+fn sent(path: &'static str, handler: MethodRouter<Arc<Context>>) -> Route {
+    Route {
+        method: "POST",
+        path,
+        handler,
+    }
+}
+
 /// What everybody on the host may read.
-fn told_to_all() -> Router<Arc<Context>> {
-    Router::new()
-        .route("/metrics", get(report::metrics))
-        .route("/healthz", get(report::healthz))
-        .route("/readyz", get(report::readyz))
+fn told_to_all() -> Vec<Route> {
+    vec![
+        asked("/metrics", get(report::metrics)),
+        asked("/healthz", get(report::healthz)),
+        asked("/readyz", get(report::readyz)),
+    ]
 }
 
-fn routes() -> Router<Arc<Context>> {
-    told_to_all()
-        .route("/v1/enter", post(decide::enter))
-        .route("/v1/exit", post(decide::exit))
-        .route("/v1/admit", get(decide::admit))
-        .route("/v1/status", get(report::status))
-        .route("/v1/scopes", get(report::scopes))
-        .route("/v1/resources", get(report::resources))
-        .route("/v1/explain", get(report::explain))
-        .route("/v1/rules", get(report::rules))
-        .route("/v1/rules/{kind}", put(report::put_rules))
+fn told_to_callers() -> Vec<Route> {
+    let own = vec![
+        sent("/v1/enter", post(decide::enter)),
+        sent("/v1/exit", post(decide::exit)),
+        asked("/v1/admit", get(decide::admit)),
+        asked("/v1/status", get(report::status)),
+        asked("/v1/scopes", get(report::scopes)),
+        asked("/v1/resources", get(report::resources)),
+        asked("/v1/explain", get(report::explain)),
+        asked("/v1/rules", get(report::rules)),
+        Route {
+            method: "PUT",
+            path: "/v1/rules/{kind}",
+            handler: put(report::put_rules),
+        },
+    ];
+    own.into_iter().chain(told_to_all()).collect()
+}
+
+/// Answers on these routes, and says in JSON what there is to who asks for another one.
+fn router(routes: Vec<Route>) -> Router<Arc<Context>> {
+    let there = routes.iter().map(|route| (route.path, route.method));
+    let there = Arc::new(there.collect::<Routes>());
+    let elsewhere = Arc::clone(&there);
+    let on_paths = routes.into_iter().fold(Router::new(), |router, route| {
+        router.route(route.path, route.handler)
+    });
+    on_paths
+        .fallback(async move |uri: Uri| elsewhere.not_found(&uri))
+        .method_not_allowed_fallback(async move |method: Method, path: MatchedPath| {
+            there.method_not_allowed(&method, path.as_str())
+        })
         .layer(DefaultBodyLimit::max(BODY_MAX))
-}
-
-/// Answers what no route takes in JSON too.
-fn with_fallbacks(routes: Router<Arc<Context>>) -> Router<Arc<Context>> {
-    routes
-        .fallback(answer::not_found)
-        .method_not_allowed_fallback(answer::method_not_allowed)
 }
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod wrong_tests;

@@ -7,13 +7,14 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tidegate_segment::board::AgentLife;
 use tidegate_segment::clock::monotonic_ns;
 
 use super::answer::Wrong;
 use super::caller::Caller;
-use super::input;
+use super::fields::Fields;
+use super::input::{self, EXPLAIN};
 use crate::door::Context;
 use crate::telemetry::explain::Explained;
 use crate::telemetry::status::{self, RuleReport, Status};
@@ -69,21 +70,12 @@ pub(super) async fn rules(
     })
 }
 
-/// Query of `GET /v1/explain`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Wanted {
-    resource: String,
-}
-
 pub(super) async fn explain(
     State(context): State<Arc<Context>>,
     ConnectInfo(caller): ConnectInfo<Caller>,
     uri: Uri,
 ) -> Result<Json<Explained>, Wrong> {
-    let wanted = input::query::<Wanted>(&uri)?;
-    let name = &wanted.resource;
-    input::check("resource", name)?;
+    let name = &input::resource(&mut Fields::of_query(&uri, &EXPLAIN)?)?;
     let explained = Explained::of(&context, caller.named(), name);
     explained.map(Json).ok_or_else(|| {
         let text = format!(
