@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::program::Programs;
 use super::rung::Lack;
 use super::usdt;
-use crate::signal::open_below;
+use crate::signal::{names_jvm, open_below};
 
 /// Probes of a JVM and the programs for them.
 const PROBES: &[(&str, &str)] = &[
@@ -27,9 +27,12 @@ const LIBRARIES_MAX: usize = 16;
 /// Most processes that are remembered as looked at.
 const PROCESSES_MAX: usize = 65_536;
 
-/// Where distributions install JVMs: what other users' processes map cannot be seen without
+/// Where distributions install JVMs: the roots of other users' processes are closed without
 /// `CAP_SYS_PTRACE`, but one library is shared by all that map it.
 const INSTALLED: &[&str] = &["/usr/lib/jvm", "/usr/lib64/jvm", "/opt"];
+
+/// Threads of a process that are looked at for a name that tells a JVM. It has that thread early.
+const THREADS_MAX: usize = 64;
 
 /// The JVM libraries of the host.
 #[derive(Debug, Default)]
@@ -44,23 +47,33 @@ pub(super) struct Libraries {
     is_denied: bool,
     /// How often each process was looked at.
     looks: BTreeMap<u32, u8>,
-    searched: bool,
 }
 
 /// Looks at a process: it may begin as a launcher and map its library later.
 const LOOKS: u8 = 3;
 
+/// A library that was found, and what it is called.
+#[derive(Debug)]
+struct Found {
+    file: File,
+    name: PathBuf,
+}
+
 impl Libraries {
     /// Looks at processes that are new, and probes the libraries that are. To be called once a second.
+    ///
+    /// Without a JVM nothing is probed: the kernel takes a tenth of a second to take a probe away.
     pub(super) fn look(&mut self, proc: &Path, programs: &mut Programs) {
-        if !self.searched {
-            self.searched = true;
-            for library in INSTALLED.iter().flat_map(|top| installed(Path::new(top))) {
-                self.probe(File::open(&library).ok(), &library, programs);
-            }
+        for found in self.find(proc, INSTALLED) {
+            self.probe(&found, programs);
         }
+    }
+
+    /// Libraries that are not known yet, of processes that are looked at now.
+    fn find(&mut self, proc: &Path, installed: &[&str]) -> Vec<Found> {
         let present = pids(proc);
         self.looks.retain(|pid, _looks| present.contains(pid));
+        let mut found = Vec::new();
         for pid in present {
             if self.looks.len() >= PROCESSES_MAX && !self.looks.contains_key(&pid) {
                 continue;
@@ -68,9 +81,19 @@ impl Libraries {
             let looks = self.looks.entry(pid).or_default();
             if *looks < LOOKS {
                 *looks = looks.saturating_add(1);
-                self.look_at(proc, pid, programs);
+                let candidates = of_process(&proc.join(pid.to_string()), installed);
+                found.extend(candidates.into_iter().filter(|found| self.is_new(found)));
             }
         }
+        found
+    }
+
+    /// Whether a library was not met before; it has been from now on.
+    fn is_new(&mut self, found: &Found) -> bool {
+        let Ok(meta) = found.file.metadata() else {
+            return false;
+        };
+        self.known.len() < LIBRARIES_MAX && self.known.insert((meta.dev(), meta.ino()))
     }
 
     /// Whether there are JVMs to probe and none may be.
@@ -83,35 +106,13 @@ impl Libraries {
         self.looks.clear();
     }
 
-    fn look_at(&mut self, proc: &Path, pid: u32, programs: &mut Programs) {
-        let process = proc.join(pid.to_string());
-        let maps = fs::read_to_string(process.join("maps")).unwrap_or_default();
-        let libraries: BTreeSet<&str> = libraries(&maps).collect();
-        for library in libraries {
-            // The owner of a container may have put anything there.
-            let file = open_below(&process.join("root"), Path::new(library)).ok();
-            self.probe(file, &process.join("root").join(library), programs);
-        }
-    }
-
-    fn probe(&mut self, file: Option<File>, name: &Path, programs: &mut Programs) {
-        let Some((file, found)) = file.and_then(|file| {
-            let found = file.metadata().ok()?;
-            Some((file, found))
-        }) else {
-            return;
-        };
-        let is_known = self.known.contains(&(found.dev(), found.ino()));
-        if is_known || self.known.len() >= LIBRARIES_MAX {
-            return;
-        }
-        self.known.insert((found.dev(), found.ino()));
-        match attach(&file, programs) {
+    fn probe(&mut self, found: &Found, programs: &mut Programs) {
+        match attach(&found.file, programs) {
             Ok(()) => self.probed = self.probed.saturating_add(1),
             Err(Unprobed { lack, why }) => {
                 let is_denied = lack == Some(Lack::Capability);
                 self.is_denied |= is_denied;
-                let name = name.display();
+                let name = found.name.display();
                 let fault = if is_denied {
                     format!("{name}: {} ({why})", Lack::NoProbes)
                 } else {
@@ -122,6 +123,48 @@ impl Libraries {
             }
         }
     }
+}
+
+/// The JVM libraries that a process maps. Where they cannot be seen or opened, all that are installed.
+fn of_process(process: &Path, installed: &[&str]) -> Vec<Found> {
+    let opened = match fs::read_to_string(process.join("maps")) {
+        Ok(maps) => mapped(&maps, &process.join("root")),
+        Err(_hidden) => (!is_jvm(process)).then(Vec::new),
+    };
+    opened.unwrap_or_else(|| {
+        let tops = installed.iter().map(Path::new);
+        let names = tops.flat_map(libraries_below);
+        let found = names.filter_map(|name| {
+            let file = File::open(&name).ok()?;
+            Some(Found { file, name })
+        });
+        found.collect()
+    })
+}
+
+/// The JVM libraries in a `maps` file; `None` if one cannot be opened below the root of its process. To read
+/// what a process maps, a kernel may ask for less than to go into its root.
+fn mapped(maps: &str, root: &Path) -> Option<Vec<Found>> {
+    // Each is mapped in several pieces.
+    let names: BTreeSet<&str> = libraries(maps).collect();
+    let found = names.into_iter().map(|library| {
+        // The owner of a container may have put anything there.
+        let file = open_below(root, Path::new(library)).ok()?;
+        let name = root.join(library);
+        Some(Found { file, name })
+    });
+    found.collect()
+}
+
+/// Whether a process is a JVM by the names of its threads, which everybody may read.
+fn is_jvm(process: &Path) -> bool {
+    let threads = fs::read_dir(process.join("task"));
+    let mut threads = threads.into_iter().flatten().flatten().take(THREADS_MAX);
+    threads.any(|thread| {
+        let name = fs::read(thread.path().join("comm")).unwrap_or_default();
+        let is_first = Some(thread.file_name().as_os_str()) == process.file_name();
+        names_jvm(is_first, name.trim_ascii_end())
+    })
 }
 
 /// Why a library is not probed.
@@ -170,7 +213,7 @@ fn attach(library: &File, programs: &mut Programs) -> Result<(), Unprobed> {
 }
 
 /// Libraries of JVMs that are installed below a directory.
-fn installed(top: &Path) -> Vec<PathBuf> {
+fn libraries_below(top: &Path) -> Vec<PathBuf> {
     let homes = fs::read_dir(top).into_iter().flatten().flatten();
     homes
         .map(|home| home.path().join("lib/server/libjvm.so"))
@@ -209,5 +252,68 @@ mod tests {
 ";
         let found: Vec<_> = libraries(maps).collect();
         assert_eq!(found, ["usr/lib/jvm/java 17/lib/server/libjvm.so"]);
+    }
+
+    const MAPS_OF_A_JVM: &str = "7f00-7f01 r-xp 00000000 08:01 7 /lib/libjvm.so\n";
+
+    /// A process whose maps cannot be read, with threads of these names.
+    fn hidden(proc: &Path, pid: u32, threads: &[&str]) {
+        let process = proc.join(pid.to_string());
+        fs::create_dir_all(process.join("maps")).unwrap();
+        for (thread, tid) in threads.iter().zip(pid..) {
+            let task = process.join("task").join(tid.to_string());
+            fs::create_dir_all(&task).unwrap();
+            fs::write(task.join("comm"), format!("{thread}\n")).unwrap();
+        }
+    }
+
+    #[test]
+    fn installed_libraries_are_looked_for_when_a_jvm_runs_that_hides_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let (proc, jvms) = (folder.path().join("proc"), folder.path().join("jvm"));
+        let home = jvms.join("java-17/lib/server");
+        fs::create_dir_all(&home).unwrap();
+        fs::write(home.join("libjvm.so"), "").unwrap();
+        let installed = [jvms.to_str().unwrap()];
+        let mut libraries = Libraries::default();
+        let mut found = |pid, threads: &[&str]| {
+            hidden(&proc, pid, threads);
+            libraries.find(&proc, &installed).len()
+        };
+        assert_eq!(found(10, &["bash"]), 0);
+        assert_eq!(found(20, &["server", "java", "worker"]), 0);
+        assert_eq!(found(30, &["launcher", "launcher", "VM Thread"]), 1);
+        assert_eq!(found(40, &["java"]), 0, "it is known");
+
+        // One that shows its maps, but not its root.
+        let process = proc.join("50");
+        fs::create_dir_all(&process).unwrap();
+        fs::write(process.join("maps"), MAPS_OF_A_JVM).unwrap();
+        assert_eq!(of_process(&process, &installed).len(), 1);
+    }
+
+    #[test]
+    fn a_launcher_is_looked_at_again_until_it_is_a_jvm() {
+        let folder = tempfile::tempdir().unwrap();
+        let process = folder.path().join("proc/7");
+        fs::create_dir_all(process.join("root/lib")).unwrap();
+        fs::write(process.join("root/lib/libjvm.so"), "").unwrap();
+        fs::write(process.join("maps"), "").unwrap();
+        let mut libraries = Libraries::default();
+        let mut found = || {
+            let found = libraries.find(&folder.path().join("proc"), &[]);
+            found
+                .into_iter()
+                .map(|found| found.name)
+                .collect::<Vec<_>>()
+        };
+        assert!(found().is_empty());
+        fs::write(
+            process.join("maps"),
+            "7f00-7f01 r-xp 0 08:01 7 /lib/libjvm.so\n",
+        )
+        .unwrap();
+        assert_eq!(found(), [process.join("root/lib/libjvm.so")]);
+        assert!(found().is_empty());
     }
 }

@@ -75,6 +75,7 @@ pub(crate) use directory::open_below;
 pub use group_finder::GroupFinder;
 pub use groups::{GROUPS_MAX, Group, GroupKey, PatternKey};
 pub use host::online_cpus;
+pub(crate) use jvm::names_jvm;
 pub(crate) use layout::{Layout, readable};
 pub use pattern::{GroupPattern, PatternFault};
 pub use pressure_trigger::{

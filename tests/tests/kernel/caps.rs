@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 use tidegate_tests::program::Program;
-use tidegate_tests::{skip, user};
+use tidegate_tests::{skip, until, user};
 
+use crate::jvm::{JVM_UP, Jvm};
 use crate::watching::Watching;
 
 /// `CAP_PERFMON` and `CAP_BPF`, which older tools do not know by name.
@@ -69,11 +70,16 @@ fn who_may_not_probe_a_jvm_is_told_which_capability_that_takes() {
     if Watching::begin().is_none() {
         return;
     }
+    // It is another user's, so its library is found by its threads' names.
+    let Some(jvm) = Jvm::start("caps", 1, 1) else {
+        return;
+    };
+    until::holds("the JVM is up", JVM_UP, || jvm.has("ready"));
     let Some(findings) = doctor(TWO) else { return };
     let kernel = &findings["rungs"]["kernel"];
     let Some(fault) = kernel["jvm_fault"].as_str() else {
         let why = match kernel["jvm_libraries"].as_u64() {
-            Some(0) => "no JVM with probes is installed",
+            Some(0) => panic!("no JVM is met: {kernel}"),
             _probed => "this kernel lets CAP_PERFMON probe libraries",
         };
         return skip::skip(why);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use tidegate_abi::signal::SignalId;
-use tidegate_agent::kernel::PauseTotals;
+use tidegate_agent::kernel::{PauseTotals, Report};
 use tidegate_tests::confined::Confined;
 use tidegate_tests::skip;
 
@@ -31,7 +31,7 @@ public class Collecting {
 }
 ";
 
-const JVM_UP: Duration = Duration::from_secs(90);
+pub(crate) const JVM_UP: Duration = Duration::from_secs(90);
 
 /// A JVM in a group of its own.
 pub(crate) struct Jvm {
@@ -98,9 +98,14 @@ fn alone_pauses_by_probes_and_by_the_jvms_own_log_agree_within_5_percent() {
     };
     assert!(watching.run(JVM_UP, |_| jvm.has("ready")), "the JVM is up");
     let key = watching.watch(jvm.confined.pid());
+    let met = |report: &Report| report.jvm_libraries > 0 || report.jvm_fault.is_some();
+    assert!(
+        watching.run(JVM_UP, |watching| met(&watching.telemetry.report())),
+        "its library is met"
+    );
     if watching.telemetry.report().jvm_libraries == 0 {
         let fault = watching.telemetry.report().jvm_fault;
-        return skip::skip(&format!("no JVM here has probes: {fault:?}"));
+        return skip::skip(&format!("this JVM has no probes: {fault:?}"));
     }
     let totals = |watching: &Watching| -> PauseTotals {
         let slot = key.kernel_slot().expect("it has a slot");

@@ -68,6 +68,10 @@ fn alone_a_storm_that_overruns_the_ring_is_counted_once_and_nothing_is_stuck() {
     let Some(jvm) = start(&agent, "storm", TIMES) else {
         return;
     };
+    until::holds("its library", 3 * until::SOON, || {
+        let ebpf = ebpf(&agent);
+        ebpf["jvm_libraries"] != 0 || ebpf["jvm_fault"].is_string()
+    });
     if ebpf(&agent)["jvm_libraries"] == 0 {
         return skip::skip("no JVM here has probes, or they may not be used");
     }

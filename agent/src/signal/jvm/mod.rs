@@ -24,6 +24,12 @@ const SOURCE: &str = "hsperfdata";
 /// System calls to read the counters of one JVM.
 const READ_CALLS: u32 = 8;
 
+/// Whether a thread's name tells a JVM: its launcher, which is the first thread of its process, or a thread that every
+/// `HotSpot` has.
+pub(crate) fn names_jvm(is_first: bool, name: &[u8]) -> bool {
+    name == b"VM Thread" || (is_first && name == b"java")
+}
+
 /// The JVMs of one group.
 #[derive(Debug, Default)]
 pub(crate) struct Jvms {

@@ -23,6 +23,7 @@ pub(crate) use self::scan::Scan;
 use self::thread::LookTimes;
 pub use self::thread_group::{ThreadGroup, TopThreads};
 use self::thread_group::{ThreadGroups, ThreadName};
+use super::jvm::names_jvm;
 use super::kept_file::ReadBuffer;
 use super::parse::cpu_set::CpuSet;
 use super::parse::task_stat::TaskState;
@@ -85,10 +86,9 @@ impl Seen {
         self.unseen = None;
     }
 
-    /// Notes a JVM by its launcher or by a thread that every `HotSpot` has.
+    /// Notes a JVM.
     fn note_jvm(&mut self, pid: u32, tid: u32, name: &[u8]) {
-        let is_jvm = name == b"VM Thread" || (pid == tid && name == b"java");
-        if is_jvm && self.jvms.len() < JVMS_MAX && !self.jvms.contains(&pid) {
+        if names_jvm(pid == tid, name) && self.jvms.len() < JVMS_MAX && !self.jvms.contains(&pid) {
             self.jvms.push(pid);
         }
     }
