@@ -2,10 +2,11 @@
 
 use std::cell::Cell;
 
+use tidegate_abi::argument::{Kind, text_hash};
 use tidegate_abi::decision::Outcome;
 use tidegate_abi::geometry::Geometry;
 use tidegate_segment::clock::Clock as _;
-use tidegate_segment::gate::{Request, Step, Verdict};
+use tidegate_segment::gate::{Arg, Request, Step, Verdict};
 use tidegate_segment::lane::Lane;
 
 use super::Tenant;
@@ -49,7 +50,16 @@ impl Story {
         let begin_ns = self.clock.now_ns();
         let passes = (0..asks).map(|ask| {
             self.clock.0.set(begin_ns + ask * part_ns / asks);
-            match gate.enter(&self.clock, Lane::SHARED, slot, Request::default()) {
+            let args = [Arg::One(text_hash(Kind::Text, "v"))];
+            let request = Request {
+                args: &args,
+                ..Request::default()
+            };
+            let mut step = gate.enter(&self.clock, Lane::SHARED, slot, request);
+            while let Step::Wait(waiting) = step {
+                step = gate.resume(&self.clock, Lane::SHARED, &waiting);
+            }
+            match step {
                 Step::Done(Verdict::Admitted(pass)) => {
                     gate.exit(&self.clock, Lane::SHARED, pass, Outcome::Ok);
                     1
@@ -106,6 +116,104 @@ fn a_rule_whose_count_alone_changed_keeps_its_window_and_its_warmth() {
     story.reload(&warm_up(45, 5, ""));
     assert_eq!(story.passes(90, SECOND / 2), 15, "30 of the 45 have passed");
     assert_eq!(story.seconds(2), [45, 45]);
+}
+
+#[test]
+fn a_cold_resource_whose_count_was_raised_is_still_cold() {
+    let mut story = Story::new(&warm_up(3, 5, ""));
+    assert_eq!(story.seconds(1), [1]);
+    story.reload(&warm_up(90, 5, ""));
+    let rise = story.seconds(10);
+    assert_eq!((rise[0], rise[9]), (30, 90), "{rise:?}");
+    assert!(rise.is_sorted(), "{rise:?}");
+}
+
+#[test]
+fn a_warm_resource_whose_count_was_lowered_is_still_warm() {
+    let mut story = Story::new(&warm_up(90, 5, ""));
+    let rise = story.seconds(10);
+    assert_eq!((rise[0], rise[9]), (30, 90), "{rise:?}");
+    story.reload(&warm_up(9, 5, ""));
+    assert_eq!(story.seconds(3), [9, 9, 9]);
+}
+
+/// The most that passes under a count.
+type Most = fn(u32) -> u32;
+
+/// The fields of a rule of each kind that keeps a state, and the most that passes in 400 ms under a count.
+const KINDS: [(&str, Most); 10] = [
+    ("flow:", |count| count),
+    ("flow:window = \"10s\"", |count| count),
+    ("flow:window = \"10s\"\nstrict = true", |count| count),
+    (
+        "flow:behavior = \"warm_up\"\nwarm_up_period = \"5s\"",
+        |count| count,
+    ),
+    (
+        "flow:behavior = \"warm_up_pace\"\nwarm_up_period = \"5s\"\nmax_queueing_time = \"1ms\"",
+        paced,
+    ),
+    (
+        "flow:behavior = \"pace\"\nmax_queueing_time = \"1ms\"",
+        paced,
+    ),
+    ("param:index = 0\nburst = 2", |count| count + 2),
+    (
+        "param:index = 0\nwindow = \"10s\"\nstrict = true",
+        |count| count,
+    ),
+    (
+        "param:index = 0\nbehavior = \"pace\"\nmax_queueing_time = \"1ms\"",
+        paced,
+    ),
+    // The value that is asked for is one of its own.
+    (
+        "param:index = 0\nwindow = \"10s\"\nitems = [{ value = \"v\", count = COUNT }]\n#",
+        |count| count,
+    ),
+];
+
+/// 2 in 5 of the count, one at once, and one whose turn is a ms away.
+fn paced(count: u32) -> u32 {
+    count * 2 / 5 + 2
+}
+
+fn kind_of(fields: &str, count: u32) -> String {
+    let (kind, fields) = fields.split_once(':').unwrap();
+    let fields = fields.replace("COUNT", &count.to_string());
+    format!("[[{kind}]]\nresource = \"warm\"\n{fields}\ncount = {count}\n")
+}
+
+#[test]
+fn no_kind_lets_more_through_after_a_reload_than_its_new_count() {
+    let counts = [1, 12, 150];
+    for (fields, most) in KINDS {
+        for (before, after) in counts.iter().flat_map(|a| counts.map(|b| (*a, b))) {
+            for parts in [0, 1, 7] {
+                let mut story = Story::new(&kind_of(fields, before));
+                // Few and many requests, and the reload at other moments of a window.
+                story.passes(parts * parts * 4, SECOND / 10 * parts);
+                story.reload(&kind_of(fields, after));
+                let passed = story.passes(170, SECOND * 2 / 5);
+                let case = format!("{fields}: {before} to {after} after {parts} tenths");
+                assert!(passed <= most(after), "{case}: {passed} of {}", most(after));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_raised_strict_limit_holds_in_the_windows_that_began_before() {
+    let item = "param:index = 0\nstrict = true\nitems = [{ value = \"v\", count = COUNT }]\n#";
+    for fields in ["flow:strict = true", "param:index = 0\nstrict = true", item] {
+        let mut story = Story::new(&kind_of(fields, 10));
+        // Ten evenly over a window; a tenth of a second into the next one nine of them are in it.
+        assert_eq!(story.passes(10, SECOND), 10, "{fields}");
+        story.passes(0, SECOND / 10);
+        story.reload(&kind_of(fields, 100));
+        let passed = story.passes(180, SECOND / 100);
+        assert!((80..=91).contains(&passed), "{fields}: {passed}");
+    }
 }
 
 #[test]

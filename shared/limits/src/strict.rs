@@ -24,8 +24,9 @@
 //! ```
 //!
 //! A word that was idle for 256 windows (within two) counts its old passes for up to four windows
-//! more. A lowered limit holds at once; windows that began before a raise may hold up to the amount
-//! of the raise more than the new limit.
+//! more. A lowered limit holds at once. With a raised one the lags must be brought over ([`Strict::carry`]): a
+//! steeper line claims more than has passed, and windows that began before the raise would hold up to the
+//! amount of the raise more than the new limit.
 
 use core::num::NonZeroU64;
 
@@ -123,6 +124,31 @@ impl<const COUNT: u32, const LAG: u32> Strict<COUNT, LAG> {
             Age::Stale => {}
         }
         Self::pack(held)
+    }
+
+    /// The word of a limit of `from` as one of this limit: the steeper line lies nowhere above the old one. A
+    /// limit that was lowered needs nothing.
+    #[must_use]
+    pub fn carry(self, word: u64, from: Self) -> u64 {
+        let raise = self.limit.saturating_sub(from.limit);
+        if raise == 0 {
+            return word;
+        }
+        let held = Self::unpack(word, 0);
+        let lag = |count: u32, lag: u32| match count {
+            // Of an empty bucket the line says nothing.
+            0 => lag,
+            _ if lag >= Self::LAG_MAX => Self::LAG_MAX,
+            _ => {
+                let parts = u64::from(raise).saturating_mul(PARTS);
+                self.lag_of(parts.saturating_add(from.lag_parts(lag)))
+            }
+        };
+        Self::pack(Held {
+            previous_lag: lag(held.previous, held.previous_lag),
+            current_lag: lag(held.current, held.current_lag),
+            ..held
+        })
     }
 
     /// How long after `now_ns` `n` passes fit if nobody else takes the room: 0 if they fit now,

@@ -91,11 +91,31 @@ impl WarmUp {
         held
     }
 
+    /// The word of a bucket with the numbers of `from` as one with these: as warm, or as far on its way
+    /// from cold to warm, as it was. A bucket without a slope knew nothing of that; it becomes cold.
+    #[must_use]
+    pub fn carry(&self, word: u64, from: &Self) -> u64 {
+        if last_fill(word).is_none() {
+            return word;
+        }
+        let held = stored(word).min(from.cold);
+        let carried = match held.checked_sub(from.warm) {
+            _ if from.is_flat() => self.cold,
+            Some(above) => self
+                .warm
+                .saturating_add(in_proportion(above, (from.span(), self.span()))),
+            // Still less than what is no longer warm.
+            None => in_proportion(held, (from.warm, self.warm)).min(self.warm.saturating_sub(1)),
+        };
+        word & !0xffff_ffff | u64::from(carried.min(self.cold))
+    }
+
     /// The rate per second that the bucket allows now (q). Not a number for a bucket without a
     /// slope in Sentinel; the threshold itself otherwise.
     #[inline]
     pub fn rate(&self, word: u64) -> f64 {
-        let stored = stored(word);
+        // No bucket is colder than cold, not even one that a higher threshold has left so full.
+        let stored = stored(word).min(self.cold);
         if stored < self.warm || (self.is_flat() && !self.quirks.wanted()) {
             return self.count;
         }
@@ -122,10 +142,21 @@ impl WarmUp {
         Some(limit.max(alone).min(whole_u32(self.count)))
     }
 
-    /// Whether cold and warm are the same, so that there is no slope.
-    fn is_flat(&self) -> bool {
-        self.cold == self.warm
+    /// Tokens from warm to cold.
+    const fn span(&self) -> u32 {
+        self.cold.saturating_sub(self.warm)
     }
+
+    /// Whether cold and warm are the same, so that there is no slope.
+    const fn is_flat(&self) -> bool {
+        self.span() == 0
+    }
+}
+
+/// As much of `to` as `part` is of `of`, rounded up; nothing of nothing.
+fn in_proportion(part: u32, (of, to): (u32, u32)) -> u32 {
+    let product = u64::from(part).saturating_mul(u64::from(to));
+    u32::try_from(product.div_ceil(u64::from(of.max(1)))).unwrap_or(u32::MAX)
 }
 
 /// A double as Java's `(int)` has it, for values that are not negative.

@@ -158,6 +158,29 @@ proptest! {
     }
 
     #[test]
+    fn a_lowered_limit_leaves_no_more_than_its_own_bucket_holds(
+        calls in prop::collection::vec((0_u64..300, 0_u32..5), 1..100),
+        limits in (1_u32..60, 1_u32..60),
+        burst in 0_u32..6,
+        changes_at in 0_usize..50,
+    ) {
+        let (before, after) = limits;
+        let mut value = Value { rule: TokenBucket::new(before, burst, 1), state: None };
+        let (mut at_ms, mut passed) = (START_MS, 0);
+        for (call, (step_ms, n)) in calls.into_iter().enumerate() {
+            if call == changes_at {
+                value.rule = TokenBucket::new(after, burst, 1);
+                passed = 0;
+            }
+            at_ms += step_ms / 100;
+            passed += if value.take(at_ms, n).admits() { n } else { 0 };
+            // All of it within a second, and so without a refill.
+            let limit = if call < changes_at { before } else { after };
+            prop_assert!(passed <= limit + burst, "{} of {}", passed, limit);
+        }
+    }
+
+    #[test]
     fn value_pacing_equals_the_model(
         calls in prop::collection::vec((0_u64..700, 0_u32..4), 1..200),
         limit in 1_u32..40,

@@ -129,6 +129,49 @@ fn arrivals() -> impl Strategy<Value = Vec<(u64, u32)>> {
     })
 }
 
+/// The first pass that was one too many for the limit in force, where the limit changes before a call and its
+/// word is brought over.
+fn first_over<const C: u32, const L: u32>(
+    (before, after): (Strict<C, L>, Strict<C, L>),
+    calls: &[(u64, u32)],
+    changes_at: usize,
+) -> Option<String> {
+    let (mut word, mut passes) = (0, Vec::new());
+    for (call, &(now_ns, n)) in calls.iter().enumerate() {
+        let strict = if call < changes_at { before } else { after };
+        if call == changes_at {
+            word = after.carry(word, before);
+        }
+        let Some(next) = strict.try_add(word, now_ns, n) else {
+            continue;
+        };
+        word = next;
+        passes.push((now_ns, n));
+        let inside = passes.iter().filter(|(at_ns, _n)| at_ns + SECOND > now_ns);
+        let sum: u32 = inside.map(|(_at_ns, n)| n).sum();
+        if sum > strict.limit() {
+            return Some(format!(
+                "{sum} of {} in a window that ends at {now_ns}",
+                strict.limit()
+            ));
+        }
+    }
+    None
+}
+
+#[test]
+fn a_raise_is_no_room_for_the_raise_twice() {
+    let limits = (RuleLimit::new(10, SECOND), RuleLimit::new(100, SECOND));
+    let limits = limits.0.zip(limits.1).unwrap();
+    let at = |ms: u64| 10 * SECOND + ms * MS;
+    // Ten evenly over a bucket, and a tenth of the next one later as many as there is room for: nine of the ten
+    // are still in the window.
+    let even = (0..10).map(|pass| (at(100 * pass), 1));
+    let rest = (0..120).map(|pass| (at(1_101) + pass, 1));
+    let calls: Vec<_> = even.chain(rest).collect();
+    assert_eq!(first_over(limits, &calls, 10), None);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -174,24 +217,16 @@ proptest! {
     }
 
     #[test]
-    fn a_lowered_limit_holds_at_once(
+    fn a_changed_limit_holds_at_once(
         calls in arrivals(),
-        limit in 1_u32..400,
-        share in 1_u32..100,
+        limit in 1_u32..200,
+        share in 1_u32..900,
+        changes_at in 0_usize..200,
     ) {
-        let before = RuleLimit::new(limit, SECOND).unwrap();
-        let after = RuleLimit::new(limit * share / 100, SECOND).unwrap();
-        let (mut word, mut passes) = (0, Vec::new());
-        let half = calls.len() / 2;
-        for (i, (now_ns, n)) in calls.into_iter().enumerate() {
-            let strict = if i < half { before } else { after };
-            if let Some(next) = strict.try_add(word, now_ns, n) {
-                passes.push((now_ns, n));
-                let in_window = passes.iter().filter(|(at, _)| at + SECOND > now_ns);
-                prop_assert!(in_window.map(|(_, n)| n).sum::<u32>() <= strict.limit());
-                word = next;
-            }
-        }
+        let (rule, value) = (RuleLimit::new(limit, SECOND), RuleLimit::new(limit * share / 100, SECOND));
+        prop_assert_eq!(first_over(rule.zip(value).unwrap(), &calls, changes_at), None);
+        let (rule, value) = (ValueLimit::new(limit, SECOND), ValueLimit::new(limit * share / 100, SECOND));
+        prop_assert_eq!(first_over(rule.zip(value).unwrap(), &calls, changes_at), None);
     }
 
     #[test]
@@ -200,5 +235,7 @@ proptest! {
         let _next = strict.try_add(word, now_ns, n);
         let _wait_ns = strict.fits_after_ns(word, now_ns, n);
         let _back = strict.take_back(word, now_ns, n, added_ns);
+        let before = RuleLimit::new(n % 131_072, 1 + now_ns % WINDOW_MAX_NS).unwrap();
+        let _other = strict.carry(word, before);
     }
 }

@@ -130,6 +130,27 @@ fn a_bucket_without_slope_is_plain_except_in_sentinel() {
     assert_eq!(fixed.limit(fixed.fill(0, START_MS * MS, 0), 0, 1), Some(1));
 }
 
+#[test]
+fn a_bucket_that_was_brought_over_is_as_cold_as_it_was() {
+    let rule = |count: f64| WarmUp::new(count, 10, 3, Quirks::None);
+    let cold = |rule: &WarmUp| rule.fill(0, START_MS * MS, 0);
+    for (before, after) in [(10.0, 1_000.0), (1_000.0, 10.0), (30.0, 30.0)] {
+        let (before, after) = (rule(before), rule(after));
+        let carried = after.carry(cold(&before), &before);
+        assert_eq!(carried, cold(&after), "cold as new");
+        // Drained to less than warm within its first seconds.
+        let warm = before.fill(cold(&before), START_MS * MS + 1_000 * MS, 1_000_000);
+        let rate = after.rate(after.carry(warm, &before));
+        let warmest = after.rate(warm & !0xffff_ffff);
+        assert_eq!(rate.to_bits(), warmest.to_bits(), "warm stays warm");
+    }
+    // Nothing was ever asked of it.
+    assert_eq!(rule(9.0).carry(0, &rule(3.0)), 0);
+    // A bucket without a slope knew no cold.
+    let flat = WarmUp::new(1.0, 1, 3, Quirks::None);
+    assert_eq!(rule(30.0).carry(cold(&flat), &flat), cold(&rule(30.0)));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -154,6 +175,26 @@ proptest! {
     }
 
     #[test]
+    fn a_changed_threshold_is_never_exceeded_and_never_colder_than_cold(
+        stored: u32,
+        counts in (0.5_f64..5_000.0, 0.5_f64..5_000.0),
+        period_s in 1_u32..60,
+    ) {
+        let rule = |count| WarmUp::new(count, period_s, 3, Quirks::None);
+        let (before, after) = (rule(counts.0), rule(counts.1));
+        let second = (START_MS / 1_000 + 1) << 32;
+        // Brought over, and left as it is: what a request between the new rule and that sees.
+        let seen = second | u64::from(stored);
+        for word in [seen, after.carry(seen, &before)] {
+            let rate = after.rate(word);
+            prop_assert!(rate <= counts.1.next_up() && rate >= counts.1 / 3.0 * 0.9, "{}", rate);
+        }
+        // The colder the one, the colder the other.
+        let warmer = second | u64::from(stored / 2);
+        prop_assert!(after.carry(warmer, &before) <= after.carry(seen, &before));
+    }
+
+    #[test]
     fn any_word_and_number_is_taken(
         word: u64,
         now_ns: u64,
@@ -166,6 +207,7 @@ proptest! {
             let rule = WarmUp::new(count, period_s, factor, quirks);
             let next = rule.fill(word, now_ns, passed);
             let _limit = rule.limit(next, passed, passed);
+            let _other = rule.carry(word, &WarmUp::new(f64::from(passed), factor, period_s, quirks));
         }
     }
 }

@@ -53,7 +53,7 @@ fn named_origins(all: &[Placed<'_>]) -> Vec<u64> {
     named.map(|name| name_hash(name.as_bytes())).collect()
 }
 
-fn limit(flow: &Flow) -> FlowLimit {
+pub(super) fn limit(flow: &Flow) -> FlowLimit {
     let count = flow.count.get();
     match flow.grade {
         Grade::Concurrency => FlowLimit::Concurrency(flow.count.whole()),

@@ -6,6 +6,7 @@
 //! since its order of events shows.
 
 mod authority;
+pub mod carry;
 mod degrade;
 mod flow;
 mod param;

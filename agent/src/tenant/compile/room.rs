@@ -1,7 +1,7 @@
 //! Room for the state of rules in the ledger: lines, and sets of values.
 //!
 //! State belongs to a rule on a resource. On a reload a rule that says the same keeps its state, and so
-//! does one whose count alone changed; the room of the others is given out again, after it was zeroed,
+//! does one whose count alone changed ([`super::carry`]); the room of the others is given out again, after it was zeroed,
 //! when one more set was published: until then decisions that began on the old set may write there.
 
 use std::collections::HashMap;
@@ -10,6 +10,7 @@ use std::sync::Arc;
 use tidegate_segment::board::{RuleFault, Runs, Span};
 use tidegate_segment::ledger::Ledger;
 
+use super::carry::Carry;
 use super::shapes;
 use crate::rule::{Body, Fate, Quirks, RuleSet};
 
@@ -57,6 +58,13 @@ pub struct Held {
 /// A rule on a resource.
 type Owner = (usize, Arc<str>);
 
+/// A rule that takes over the state of a rule of the set before.
+#[derive(Debug, Clone)]
+struct Heir {
+    before: usize,
+    carry: Option<Carry>,
+}
+
 /// Who has which room.
 #[derive(Debug, Clone)]
 pub struct Room {
@@ -66,8 +74,10 @@ pub struct Room {
     held: HashMap<Owner, Held>,
     /// What the last set had and the present one has not taken over.
     before: HashMap<Owner, Held>,
-    /// For each rule of the present set, the rule of the last one whose state it takes over.
-    heirs: Vec<Option<usize>>,
+    /// For each rule of the present set, what it takes over of the last one.
+    heirs: Vec<Option<Heir>>,
+    /// State of the last set that is to be brought over to another count.
+    carries: Vec<(Held, Carry)>,
     /// Room that nobody has since the last publish.
     resting: Vec<Held>,
     /// Most sets of one rule on one resource.
@@ -85,6 +95,7 @@ impl Room {
             held: HashMap::new(),
             before: HashMap::new(),
             heirs: Vec::new(),
+            carries: Vec::new(),
             resting: Vec::new(),
             share: SETS,
         }
@@ -101,13 +112,21 @@ impl Room {
         let rested = std::mem::take(&mut self.resting);
         self.give_back(&rested);
         self.before = std::mem::take(&mut self.held);
+        self.carries.clear();
         let rebuilt = rebuilds(old, new);
         let fates = new.diff(old).fates;
         let heir = |(fate, rule): (&Fate, &crate::rule::Rule)| match *fate {
             _ if rebuilt && shapes(&rule.body) => None,
-            Fate::Unchanged(before) => Some(before),
-            Fate::Retuned(before) => keeps_state(&rule.body, new.quirks()).then_some(before),
-            Fate::New => None,
+            Fate::Unchanged(before) => Some(Heir {
+                before,
+                carry: None,
+            }),
+            Fate::Retuned(before) if keeps_state(&rule.body, new.quirks()) => {
+                let was = old.rules().get(before);
+                let carry = was.and_then(|was| Carry::of(&was.body, &rule.body));
+                Some(Heir { before, carry })
+            }
+            Fate::Retuned(_) | Fate::New => None,
         };
         self.heirs = fates.iter().zip(new.rules()).map(heir).collect();
     }
@@ -118,6 +137,20 @@ impl Room {
             .extend(std::mem::take(&mut self.before).into_values());
     }
 
+    /// Brings state over to other counts, as far as that comes before the new set is in force.
+    pub fn carry_before(&self) {
+        for (held, carry) in &self.carries {
+            carry.before(self.ledger, *held);
+        }
+    }
+
+    /// The same, as far as that comes afterwards.
+    pub fn carry_after(&mut self) {
+        for (held, carry) in self.carries.drain(..) {
+            carry.after(self.ledger, held);
+        }
+    }
+
     /// The room of a rule on a resource: what it had, or new room, zeroed.
     ///
     /// # Errors
@@ -125,10 +158,14 @@ impl Room {
     pub fn take(&mut self, owner: (usize, &str), wanted: Wanted) -> Result<Held, RuleFault> {
         let (index, name) = owner;
         let name: Arc<str> = Arc::from(name);
-        let heir = self.heirs.get(index).copied().flatten();
-        let before = heir.and_then(|before| self.before.remove(&(before, Arc::clone(&name))));
+        let heir = self.heirs.get(index).and_then(Option::as_ref);
+        let before = heir.and_then(|heir| self.before.remove(&(heir.before, Arc::clone(&name))));
         let held = match before {
-            Some(held) if held.lines.length == wanted.lines => held,
+            Some(held) if held.lines.length == wanted.lines => {
+                let carry = heir.and_then(|heir| heir.carry.clone());
+                self.carries.extend(carry.map(|carry| (held, carry)));
+                held
+            }
             outgrown => {
                 self.resting.extend(outgrown);
                 self.allot(wanted)?

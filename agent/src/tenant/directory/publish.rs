@@ -99,7 +99,9 @@ impl Directory {
             pool: set.pool.words(),
             system,
         };
+        room.carry_before();
         writer.rules.publish(table, records)?;
+        room.carry_after();
         writer.room = room;
         writer.published_ns = Some(now_ns);
         Ok(set.left_out)

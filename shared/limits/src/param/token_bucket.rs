@@ -121,7 +121,9 @@ impl TokenBucket {
         };
         let gone_ms = held.age(stamp) << self.shift;
         if gone_ms <= self.duration_ms.get() {
-            return held;
+            // A rule whose limit was lowered meanwhile holds no more than it would if it were full.
+            let tokens = held.tokens.min(self.capacity);
+            return Held { tokens, ..held };
         }
         let added = quotient(
             gone_ms.saturating_mul(u64::from(self.limit)),

@@ -15,12 +15,6 @@ use crate::ledger::{Stepped, ValueKey};
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// In an item's own word: the value was seen, so the state below is one.
-const SEEN: u64 = 1 << 63;
-
-/// Words of a line of state that items use.
-const ITEMS_OF_LINE: u32 = 8;
-
 /// When to come again where waiting alone does not help, ns.
 const LONG_WAIT_NS: u64 = 1_000_000_000;
 
@@ -122,13 +116,10 @@ impl Gate {
             return self.look_at_running(asked, key, limit, walk);
         };
         let count = walk.request().count;
-        let state = item.and_then(|(number, _limit)| self.item(asked, number));
-        let verdict = match (state, key) {
-            (Some(word), _) => word.step(|seen| {
-                let held = (seen & SEEN != 0).then_some(seen & !SEEN);
-                let (verdict, next) = step.run(asked, held, count);
-                (verdict, next.map_or(seen, |next| next | SEEN))
-            }),
+        let state = asked.rule.state;
+        let item = item.and_then(|(number, _limit)| self.ledger.item(state, number));
+        let verdict = match (item, key) {
+            (Some(item), _) => item.step(|held| step.run(asked, held, count)),
             (None, Some(key)) => {
                 let left = |state: u64| step.left(asked, state);
                 self.ledger
@@ -137,17 +128,6 @@ impl Gate {
             (None, None) => Some(Verdict::ADMIT),
         };
         answer(asked, verdict, limit)
-    }
-
-    /// The word of a value that an item names: it is never given to another.
-    fn item(&self, asked: &Asked<'_>, number: u32) -> Option<&'static crate::sync::Word> {
-        let line = asked
-            .rule
-            .state
-            .saturating_add(1)
-            .saturating_add(number / ITEMS_OF_LINE);
-        let place = usize::try_from(number % ITEMS_OF_LINE).ok()?;
-        self.ledger.state(line)?.item(place)
     }
 
     /// A limit on the calls of a value that run at once. It is only looked at here; the walk commits

@@ -5,12 +5,14 @@
 //! counts are masked, loops are bounded by the board's sizes.
 
 mod cell;
+mod item;
 mod node;
 mod state;
 mod sums;
 mod values;
 
 pub use cell::{Cell, Places, Row, SeatRows, Totals};
+pub use item::Item;
 pub use node::{Admission, BUCKET, Node};
 pub use state::{BreakerChanges, LastRefused, State};
 pub use sums::{NodeCounts, ScopeCounts};

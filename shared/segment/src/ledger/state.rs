@@ -133,7 +133,7 @@ impl Ledger {
             .map(|word| word.load(Ordering::Relaxed))
     }
 
-    fn places_of(&self, sets: Span) -> impl Iterator<Item = &'static Word> {
+    pub(super) fn places_of(&self, sets: Span) -> impl Iterator<Item = &'static Word> {
         let start = usize::try_from(sets.start).unwrap_or(usize::MAX);
         let length = usize::try_from(sets.length).unwrap_or(0);
         self.values.iter().skip(start).take(length).flatten()
