@@ -13,3 +13,4 @@ pub mod spans;
 pub mod ticks;
 pub mod until;
 pub mod user;
+pub mod vandal;

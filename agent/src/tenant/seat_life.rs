@@ -70,6 +70,7 @@ pub fn seat(
     }
     let death = watchable(pidfd).map_err(NoSeat::Unwatched)?;
     let seat = tenant.seats().take(process).ok_or(NoSeat::Full)?;
+    tenant.ledger().write_header();
     let name = process_name(process.pid).unwrap_or_default();
     tenant.seats().name_service(seat, &name);
     let (end, ended) = oneshot::channel();

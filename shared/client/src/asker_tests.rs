@@ -60,6 +60,21 @@ fn each_request_is_a_question_to_the_agent() {
 }
 
 #[test]
+fn a_ledger_that_others_have_written_over_is_left_to_the_agent() {
+    let dir = room();
+    let manners = Manners {
+        spoiled_ledger: true,
+        ..Manners::default()
+    };
+    let agent = TestAgent::start(dir.path(), manners, &[("a", concurrency(3))]);
+    let (client, resource) = connect(&dir);
+    assert_eq!(client.status().door, Some(Door::Socket));
+    let held: Vec<Permit> = (0..5).filter_map(|_try| resource.enter().ok()).collect();
+    assert_eq!((held.len(), agent.inflight("a")), (3, 3));
+    assert_eq!(client.status().open, 0);
+}
+
+#[test]
 fn threads_take_turns_and_every_answer_finds_its_question() {
     let dir = room();
     let agent = agent(&dir);

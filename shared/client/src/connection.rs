@@ -81,8 +81,10 @@ impl Connection {
             return Ok((connection, None));
         }
         let offset_ns = clock_offset_ns(welcome.now_ns, asked_ns..=clock::monotonic_ns());
-        let (gate, pages) = take_pages(welcome, descriptors)?;
-        Ok((connection, Some((Seated { gate, offset_ns }, pages))))
+        match take_pages(welcome, descriptors)? {
+            Some((gate, pages)) => Ok((connection, Some((Seated { gate, offset_ns }, pages)))),
+            None => Ok((Self::open_to_ask(path)?, None)),
+        }
     }
 
     /// Connects to the agent's socket to ask there for each decision.
@@ -248,8 +250,12 @@ fn clock_offset_ns(agents_ns: u64, between: RangeInclusive<u64>) -> u64 {
     agents_ns.wrapping_sub(middle_ns)
 }
 
-/// Checks and maps the pages that came with a welcome.
-fn take_pages(welcome: Welcome, descriptors: Vec<OwnedFd>) -> Result<(Gate, Pages), ConnectError> {
+/// Checks and maps the pages that came with a welcome; `None` if another service of the tenant writes over all of
+/// the ledger. The agent knows its way there, so it can be asked.
+fn take_pages(
+    welcome: Welcome,
+    descriptors: Vec<OwnedFd>,
+) -> Result<Option<(Gate, Pages)>, ConnectError> {
     let Ok([board_file, ledger_file]) = <[OwnedFd; 2]>::try_from(descriptors) else {
         return Err(ConnectError::Unexpected("a welcome without its two pages"));
     };
@@ -270,19 +276,19 @@ fn take_pages(welcome: Welcome, descriptors: Vec<OwnedFd>) -> Result<(Gate, Page
         ledger: ledger_page,
     };
     match gate_on(&pages, welcome) {
-        Ok(gate) => Ok((gate, pages)),
-        Err(error) => {
+        Ok(Some(gate)) => Ok(Some((gate, pages))),
+        other => {
             pages.retire();
-            Err(error)
+            other.map(|_no_gate| None)
         }
     }
 }
 
-fn gate_on(pages: &Pages, welcome: Welcome) -> Result<Gate, ConnectError> {
+fn gate_on(pages: &Pages, welcome: Welcome) -> Result<Option<Gate>, ConnectError> {
     let board = Board::open(pages.board)?;
-    let ledger = Ledger::open(pages.ledger, board.geometry())?;
     let (seat, generation) = (welcome.seat, welcome.seat_generation);
-    Ok(Gate::new(board, ledger, seat, generation))
+    let ledger = Ledger::open(pages.ledger, board.geometry()).ok();
+    Ok(ledger.map(|ledger| Gate::new(board, ledger, seat, generation)))
 }
 
 fn broken(call: &'static str) -> impl Fn(Errno) -> ConnectError {

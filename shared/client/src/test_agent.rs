@@ -24,6 +24,7 @@ use tidegate_segment::gate::{Gate, Pass, Request, Step, Verdict};
 use tidegate_segment::lane::Lane;
 use tidegate_segment::ledger::Ledger;
 use tidegate_segment::os::memfd::{self, Kind};
+use tidegate_segment::sync::Ordering;
 
 /// A rule that admits `limit` requests in a second.
 pub(crate) fn qps(limit: u32) -> Record {
@@ -68,6 +69,8 @@ pub(crate) struct Manners {
     pub(crate) no_seats: bool,
     /// Sends the ledger in the place of the board, which lacks the board's seal.
     pub(crate) unsealed_board: bool,
+    /// Another service has written over the ledger.
+    pub(crate) spoiled_ledger: bool,
 }
 
 /// One life of an agent.
@@ -246,6 +249,9 @@ impl State {
         };
         let (board, mut writers) = create(board_page, geometry, settings).unwrap();
         let ledger = Ledger::create(ledger_page, geometry).unwrap();
+        if manners.spoiled_ledger {
+            ledger_page.words()[0].store(0, Ordering::Relaxed);
+        }
         let own_generation = writers.seats.seat(0, this_process()).unwrap();
         writers
             .tick

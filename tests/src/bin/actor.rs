@@ -14,6 +14,8 @@
 //! | `offer NAME THREADS PER_SECOND SECONDS` | the same at a rate | `FIRST LAST SPANS`, see `spans` |
 //! | `crowd NAME THREADS SECONDS COUNT` | the same, counted by a shared count | `passed N refused N` |
 //! | `race NAME COUNT PARTIES KEY=VALUE…` | meets the others at the barrier, then asks, see `race` | the passes |
+//! | `seize` | takes a second seat by itself and maps the ledger | `seized WORDS` |
+//! | `scrawl WHAT MS` | writes over all of the ledger for so long, see `vandal` | `scrawled ROUNDS` |
 //! | `fork drop` | forks a child that drops the kept permits and ends | `dropped` |
 //! | `fork take NAME COUNT` | forks a child that takes and stays | `PID taken N refused N` |
 //! | `exec` | becomes another program in the same process | `idle` |
@@ -22,6 +24,7 @@ use std::error::Error;
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -35,6 +38,7 @@ use tidegate_segment::os::child::fork;
 use tidegate_tests::race::Race;
 use tidegate_tests::shared_count::SharedCount;
 use tidegate_tests::spans::{BUCKET_NS, Spans};
+use tidegate_tests::vandal::Vandal;
 
 /// A forked child that stays ends by itself after this, should its test be gone.
 const CHILD_STAYS: Duration = Duration::from_mins(1);
@@ -57,9 +61,11 @@ fn main() -> Fallible<()> {
         return Ok(());
     }
     let mut actor = Actor {
-        client: Client::builder().runtime_dir(argument).connect()?,
+        client: Client::builder().runtime_dir(&argument).connect()?,
         held: Vec::new(),
         listener: None,
+        vandal: None,
+        runtime_dir: argument.into(),
     };
     say("ready")?;
     for line in io::stdin().lines() {
@@ -80,6 +86,8 @@ struct Actor {
     client: Client,
     held: Vec<Permit>,
     listener: Option<TcpListener>,
+    vandal: Option<Vandal>,
+    runtime_dir: PathBuf,
 }
 
 impl Actor {
@@ -118,6 +126,8 @@ impl Actor {
                 self.held.extend(kept);
                 say(&passes.to_string())?;
             }
+            ["seize"] => self.seize()?,
+            ["scrawl", what, ms] => self.scrawl(what, ms)?,
             ["fork", "drop"] => self.fork_and_drop()?,
             ["fork", "take", name, count] => self.fork_and_take(name, count)?,
             ["exec"] => {
@@ -127,6 +137,18 @@ impl Actor {
             ref _unknown => return Err(format!("unknown command {words:?}").into()),
         }
         Ok(())
+    }
+
+    fn seize(&mut self) -> Fallible<()> {
+        let vandal = self.vandal.insert(Vandal::take_seat(&self.runtime_dir)?);
+        Ok(say(&format!("seized {}", vandal.words()))?)
+    }
+
+    fn scrawl(&self, what: &str, ms: &str) -> Fallible<()> {
+        let during = Duration::from_millis(ms.parse()?);
+        let vandal = self.vandal.as_ref().ok_or("seize first")?;
+        let rounds = vandal.scrawl(what.parse()?, during);
+        Ok(say(&format!("scrawled {rounds}"))?)
     }
 
     fn listen(&mut self) -> Fallible<()> {

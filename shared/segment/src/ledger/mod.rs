@@ -55,8 +55,16 @@ impl Ledger {
     /// Writes the header of a new ledger on a page of zeros; `None` if the page is too short.
     pub fn create(page: Page, geometry: Geometry) -> Option<Self> {
         let ledger = Self::over(page, geometry)?;
-        // Relaxed: nobody has the page yet; sending its descriptor orders these stores.
-        let set = |field: usize, value: u64| put(page.words(), field, value);
+        ledger.write_header();
+        Some(ledger)
+    }
+
+    /// Writes what the page is, once more: whoever has mapped it may have written something else there, and
+    /// nobody who comes later would take it for a ledger.
+    pub fn write_header(&self) {
+        let geometry = self.geometry;
+        // Relaxed: sending the page's descriptor orders these stores for those who look at them.
+        let set = |field: usize, value: u64| put(self.header, field, value);
         set(header::MAGIC, tidegate_abi::ledger::MAGIC);
         set(header::VERSION, u64::from(tidegate_abi::VERSION));
         set(
@@ -67,7 +75,6 @@ impl Ledger {
             header::LANES_SCOPES,
             halves(geometry.lanes(), geometry.scopes()),
         );
-        Some(ledger)
     }
 
     /// Takes a mapped page as the ledger of a board with this geometry.
