@@ -184,6 +184,19 @@ impl Agent {
         self.wait_until_it_serves();
     }
 
+    /// Kills it and starts it anew at once, while the kernel still takes the old one apart.
+    ///
+    /// # Panics
+    /// If the new one does not serve.
+    #[expect(clippy::expect_used, reason = "a test ends here")]
+    pub fn kill_and_start_at_once(&mut self) {
+        self.child.kill().expect("the agent can be killed");
+        let new = spawn(Program::Tidegate.command(), self.dir.path());
+        let mut old = std::mem::replace(&mut self.child, new);
+        old.wait().expect("the agent can be waited for");
+        self.wait_until_it_serves();
+    }
+
     /// Stops it where it stands, until [`Agent::go_on`].
     ///
     /// # Panics

@@ -160,3 +160,19 @@ fn alone_services_of_a_killed_agent_keep_its_rules_and_come_back_to_the_next_one
         );
     }
 }
+
+#[test]
+fn an_agent_that_is_started_while_the_killed_one_still_ends_waits_for_it() {
+    // Programs in the kernel make the end long enough to be met.
+    let mut agent = Agent::start(RULE, &format!("{CALM}[ebpf]\nenabled = true\n"));
+    let mut before = agent.pid();
+    for _time in 0..3 {
+        until::holds("the programs, or why there are none", 3 * SOON, || {
+            let reason = agent.get("/v1/status")["agent"]["ebpf"]["reason"].to_string();
+            !reason.contains("being loaded")
+        });
+        agent.kill_and_start_at_once();
+        assert_ne!(agent.pid(), before);
+        before = agent.pid();
+    }
+}

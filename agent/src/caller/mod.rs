@@ -13,7 +13,7 @@ pub use http::{Answer, HttpConnection};
 #[derive(Debug, thiserror::Error)]
 pub enum NoAnswer {
     /// Nobody listens, or not for this user.
-    #[error("{}: {error}; is the agent running, and may this user connect? (see --runtime-dir)", path.display())]
+    #[error("{}: {error}; {}", path.display(), way_out(error))]
     Connect {
         /// The socket.
         path: PathBuf,
@@ -32,4 +32,25 @@ pub enum NoAnswer {
     /// It answered something that was not asked.
     #[error("the agent's answer makes no sense here: {0}; are both of one version?")]
     Unexpected(String),
+}
+
+/// What to do about a socket that takes no connection.
+fn way_out(error: &io::Error) -> &'static str {
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "the standard library may add kinds of errors"
+    )]
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            "no agent has its sockets there: start one with `tidegate run`, or name the directory of another one \
+             with --runtime-dir"
+        }
+        io::ErrorKind::ConnectionRefused => {
+            "no agent listens there any more: start it again with `tidegate run`"
+        }
+        io::ErrorKind::PermissionDenied => {
+            "this user may not connect: ask as the agent's user or as a member of the socket's group (socket.group)"
+        }
+        _ => "is it the agent's socket? --runtime-dir names its directory",
+    }
 }

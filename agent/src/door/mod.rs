@@ -5,6 +5,7 @@
 
 pub mod accept;
 mod arguments;
+mod ending;
 pub mod gate_socket;
 pub mod http;
 pub mod open_files;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
+use super::ending;
 use super::peer::Peer;
 
 /// Longest path of a Unix socket, bytes: the kernel's 108 less the closing zero.
@@ -45,8 +46,18 @@ pub enum PathError {
     /// There is no such group.
     #[error("socket.group: no group is called {0:?}; create it, or leave the option out")]
     NoGroup(String),
+    /// The agent may not give the socket to the group.
+    #[error("socket.group = {group:?}: {} cannot be given to it: {error}; run the agent as root or as a member of the group, or leave the option out", .path.display())]
+    Group {
+        /// The socket.
+        path: PathBuf,
+        /// The group's name.
+        group: String,
+        /// What the system said.
+        error: io::Error,
+    },
     /// The file system refused.
-    #[error("{}: {what}: {error}", .path.display())]
+    #[error("{}: {what}: {error}; use another --runtime-dir, or let this user make and remove files there", .path.display())]
     Io {
         /// The path.
         path: PathBuf,
@@ -101,7 +112,8 @@ pub fn make_directory(directory: &Path) -> Result<(), PathError> {
         .map_err(refused(directory, "cannot make the directory"))
 }
 
-/// Makes sure that a socket can be bound at a path: removes one that nobody listens on.
+/// Makes sure that a socket can be bound at a path: removes one that nobody listens on. An agent that was killed and
+/// is not gone yet is waited for, a few seconds at most.
 ///
 /// # Errors
 /// Something lies there that is not ours to remove.
@@ -120,7 +132,13 @@ pub fn clear(path: &Path, kind: SocketType) -> Result<(), PathError> {
     if !found.is_socket() {
         return Err(PathError::NotASocket(path.to_owned()));
     }
-    if let Some(owner) = owner(path, kind)? {
+    let mut found = owner(path, kind)?;
+    if let Some(Owner::Process(pid)) = found
+        && ending::wait_for(pid)
+    {
+        found = owner(path, kind)?;
+    }
+    if let Some(owner) = found {
         let path = path.to_owned();
         return Err(PathError::Live { path, owner });
     }
@@ -155,8 +173,13 @@ pub fn open_to(path: &Path, access: &Access) -> Result<(), PathError> {
         let found = nix::unistd::Group::from_name(name)
             .map_err(refused(path, "cannot look the group up"))?;
         let group = found.ok_or_else(|| PathError::NoGroup(name.clone()))?;
-        std::os::unix::fs::chown(path, None, Some(group.gid.as_raw()))
-            .map_err(refused(path, "cannot give it to the group"))?;
+        std::os::unix::fs::chown(path, None, Some(group.gid.as_raw())).map_err(|error| {
+            PathError::Group {
+                path: path.to_owned(),
+                group: name.clone(),
+                error,
+            }
+        })?;
     }
     fs::set_permissions(path, Permissions::from_mode(access.mode))
         .map_err(refused(path, "cannot set its mode"))

@@ -124,7 +124,7 @@ impl RuleSource for DirectorySource {
         // Not the last: with quirks the last system rule says whether any is in force.
         rules.extend(self.law.as_ref().map(|law| Rule::of_law(law, LAW)));
         for path in files {
-            match Source::read(&path) {
+            match Source::read_found(&path) {
                 Ok(source) => {
                     let read = read(&path, &source);
                     rules.extend(read.rules);

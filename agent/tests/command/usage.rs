@@ -93,6 +93,11 @@ fn without_an_agent_the_socket_and_the_way_out_are_named() {
         assert_eq!(output.status.code(), Some(1), "{command:?}");
         let text = err(&output);
         assert!(text.contains(socket), "{text}");
-        assert!(text.contains("is the agent running"), "{text}");
+        assert!(text.contains("No such file"), "{text}");
+        assert!(text.contains("start one with `tidegate run`"), "{text}");
+        // What a killed agent leaves behind.
+        drop(std::os::unix::net::UnixListener::bind(directory.path().join(socket)).unwrap());
+        let text = err(&tidegate(directory.path(), &arguments));
+        assert!(text.contains("start it again"), "{text}");
     }
 }

@@ -201,6 +201,11 @@ fn the_faults_of_the_rules_are_in_the_check_of_the_file() {
             "c.toml file"
         ]
     );
+    assert!(
+        report.faults[2]
+            .hint
+            .contains("take it out of the directory")
+    );
     let json: serde_json::Value = serde_json::from_str(&report.json().unwrap()).unwrap();
     assert_eq!(json["ok"], false);
     assert_eq!(json["faults"][0]["line"], 3);

@@ -41,6 +41,25 @@ impl Source {
     /// # Errors
     /// One fault when it is no file, cannot be read, is larger than [`SIZE_MAX`] or is not UTF-8.
     pub fn read(path: &Path) -> Result<Self, Box<Fault>> {
+        Self::read_or(path, hint)
+    }
+
+    /// The same for a file that was found in a directory and that nobody named.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_found(path: &Path) -> Result<Self, Box<Fault>> {
+        let hint = |error: &io::Error| {
+            if error.kind() == io::ErrorKind::PermissionDenied {
+                hint(error)
+            } else {
+                "put a rule file in its place, or take it out of the directory"
+            }
+        };
+        Self::read_or(path, hint)
+    }
+
+    fn read_or(path: &Path, hint: fn(&io::Error) -> &'static str) -> Result<Self, Box<Fault>> {
         let name = path.display().to_string();
         let refuse = |value: String, hint: &str| {
             let allowed = "a UTF-8 text file of at most 1 MiB";
