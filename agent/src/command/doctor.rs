@@ -39,7 +39,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[command(after_help = "\
 Examples:
   tidegate doctor
-  tidegate doctor --json | jq '.scopes[] | {name, rungs}'")]
+  tidegate doctor --json | jq '.scopes[] | {name, signals}'")]
 pub(super) struct Options {
     /// Print one JSON object
     #[arg(long)]

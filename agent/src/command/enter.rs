@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 use tidegate_abi::argument::{Arg, Kind, natural_hash, text_hash};
-use tidegate_abi::decision::Outcome;
+use tidegate_abi::decision::{Class, Direction, Outcome};
 use tidegate_abi::message::{Answer, ArgsBuffer, Ask};
+use tidegate_limits::window::COUNT_MAX;
 
 use super::output::{Failure, REFUSED, say};
 use super::place::Surroundings;
@@ -24,10 +26,10 @@ pub(super) struct Options {
     /// Name of the resource
     resource: String,
     /// How many requests at once
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(COUNT_MAX)))]
     count: u32,
     /// Seconds to keep the permit
-    #[arg(long, value_name = "SECS", default_value = "0", value_parser = seconds)]
+    #[arg(long, value_name = "SECS", default_value = "0", allow_negative_numbers = true, value_parser = seconds)]
     hold: Duration,
     /// Name of the caller, for rules that look at it
     #[arg(long, default_value = "")]
@@ -39,6 +41,12 @@ pub(super) struct Options {
     /// again for the next one
     #[arg(long = "arg", value_name = "VALUE")]
     args: Vec<String>,
+    /// How important it is: in overload the least important are refused first
+    #[arg(long, default_value = "normal", value_parser = named(Class::ALL, Class::name))]
+    class: Class,
+    /// Whether it comes to the service or is a call that the service makes
+    #[arg(long, default_value = "in", value_parser = named(Direction::ALL, Direction::name))]
+    direction: Direction,
     /// May borrow from the next half second where a QPS rule is full
     #[arg(long)]
     prioritized: bool,
@@ -48,6 +56,18 @@ pub(super) struct Options {
     /// Directory of the agent's sockets
     #[arg(long, value_name = "DIR")]
     runtime_dir: Option<PathBuf>,
+}
+
+/// Takes one of these by its name.
+fn named<T: Copy + Send + Sync + 'static>(
+    all: &'static [T],
+    name: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    let names = all.iter().map(move |one| name(*one));
+    PossibleValuesParser::new(names).try_map(move |given| {
+        let mut all = all.iter().copied();
+        all.find(|one| name(*one) == given).ok_or("no such name")
+    })
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -74,6 +94,8 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
             origin: &options.origin,
             context: &options.context,
             count: options.count,
+            class: options.class,
+            direction: options.direction,
             prioritized: options.prioritized,
             args: arguments.args(),
             ..Ask::of(&options.resource)

@@ -151,7 +151,8 @@ fn write_signal(text: &mut String, name: &str, signal: &Signal) -> std::fmt::Res
     match signal {
         Signal::Value { value, unit } => {
             let unit = if unit == "count" { "" } else { unit };
-            writeln!(text, "  {name:<16} {value:>10.3} {unit}")
+            let line = format!("  {name:<16} {value:>10.3} {unit}");
+            writeln!(text, "{}", line.trim_end())
         }
         Signal::Missing { not_measured } if is_elsewhere(not_measured) => Ok(()),
         Signal::Missing { not_measured } => {
@@ -170,7 +171,15 @@ fn write_course(text: &mut String, state: &str, course: &Course) -> std::fmt::Re
         ineffective,
         resting,
     } = course;
-    write!(text, "  for {since_s:.0} s, {changes_total} changes so far")?;
+    let changes = if *changes_total == 1 {
+        "change"
+    } else {
+        "changes"
+    };
+    write!(
+        text,
+        "  for {since_s:.0} s, {changes_total} {changes} so far"
+    )?;
     if state == "overload" {
         write!(text, "; demand {demand:.2} of the capacity, ")?;
         if *needed == 0 {
@@ -289,7 +298,7 @@ mod tests {
         for part in [
             "tidegate 0.1.0, up 12 s, tick 100 ms (0.4 ms late",
             "scope host: overload, because of cpu, at most 40 in flight",
-            "  for 3 s, 1 changes so far; demand 1.10 of the capacity, 2 of 5 healthy ticks to leave; shedding does not",
+            "  for 3 s, 1 change so far; demand 1.10 of the capacity, 2 of 5 healthy ticks to leave; shedding does not",
             "throttle         not measured: no quota",
             "GC Thread#            4 threads    0.500 CPUs   25 % garbage collection",
             "order-create                                7            3         1         -",
