@@ -11,7 +11,7 @@ use tidegate_segment::lane;
 
 use super::pages::Pages;
 use super::timing::{Clocks, Spread, per_call_ns};
-use super::{Allocations, Figure, NoFigure, cpus, rules};
+use super::{Allocations, Figure, NoFigure, rules};
 
 /// A limit that is in force and never reached: all rounds together admit less.
 pub(super) const NEVER_REACHED: u32 = 16_000_000;
@@ -32,23 +32,32 @@ const COLD_LINES: usize = 4 * 100_000;
 
 /// Measures passes, refusals and cold passes.
 pub(super) fn figures(clocks: &Clocks, allocations: Allocations) -> Vec<Figure> {
-    let _pinned = cpus::pin(0);
     let mut figures = vec![Figure {
         name: "clock_read_ns",
         how: "one reading of that clock; a pass reads it twice, a refusal once",
         value: clock_read_ns(clocks.best),
     }];
-    figures.extend(with_quiet(
+    let by_best = both(clocks.best);
+    figures.push(Figure {
+        name: "own_core_share",
+        how: "share of the next figure's rounds in which this thread had its core to itself; each figure of one thread is \
+              the median of such rounds",
+        value: match &by_best {
+            Ok(spread) => Ok(spread.own_share),
+            Err(why) => Err(NoFigure::Wrong(why.to_string())),
+        },
+    });
+    figures.extend(with_shared(
         "shm_enter_exit_ns",
         "enter and exit of one resource with one flow rule and one breaker, hot, one thread",
-        "shm_enter_exit_quiet_ns",
-        both(clocks.best),
+        "shm_enter_exit_shared_ns",
+        &by_best,
     ));
-    figures.extend(with_quiet(
+    figures.extend(with_shared(
         "shm_enter_exit_monotonic_ns",
         "the same, reading CLOCK_MONOTONIC",
-        "shm_enter_exit_monotonic_quiet_ns",
-        both(ClockSource::Monotonic),
+        "shm_enter_exit_monotonic_shared_ns",
+        &both(ClockSource::Monotonic),
     ));
     figures.extend([
         Figure {
@@ -85,27 +94,29 @@ pub(super) fn figures(clocks: &Clocks, allocations: Allocations) -> Vec<Figure> 
     figures
 }
 
-/// A figure, and what it is in the quickest tenth of its rounds.
-fn with_quiet(
+/// A figure on a core of its own, and what it is where something else uses the core too.
+fn with_shared(
     name: &'static str,
     how: &'static str,
-    quiet_name: &'static str,
-    spread: Result<Spread, NoFigure>,
+    shared_name: &'static str,
+    spread: &Result<Spread, NoFigure>,
 ) -> [Figure; 2] {
-    let quiet = match &spread {
-        Ok(spread) => Ok(spread.quiet),
-        Err(why) => Err(NoFigure::Wrong(format!("{name}: {why}"))),
+    let unshared = || NoFigure::Wrong("nothing else used the core".to_owned());
+    let again = |why: &NoFigure| NoFigure::Wrong(why.to_string());
+    let part = |part: fn(&Spread) -> Option<f64>| match spread {
+        Ok(spread) => part(spread).ok_or_else(unshared),
+        Err(why) => Err(again(why)),
     };
     [
         Figure {
             name,
             how,
-            value: spread.map(|spread| spread.median),
+            value: part(|spread| Some(spread.own)),
         },
         Figure {
-            name: quiet_name,
-            how: "the same in the quickest tenth of the rounds: the core to itself",
-            value: quiet,
+            name: shared_name,
+            how: "the same in the rounds in which something else ran on the core's other hardware thread",
+            value: part(|spread| spread.shared),
         },
     ]
 }

@@ -1,7 +1,8 @@
 //! What a decision costs on this machine, measured through the same pages, gate and doors that
 //! services use.
 //!
-//! Every figure is the median of several runs; one that cannot be measured here says why.
+//! Every figure is the median of several runs; one that cannot be measured here says why. Those of one thread
+//! are of moments in which it had its core to itself: see [`own_core`].
 
 mod child;
 mod cpus;
@@ -10,6 +11,7 @@ mod decision;
 mod door;
 mod ebpf;
 mod echo;
+mod own_core;
 mod pages;
 mod publish;
 mod rules;
@@ -77,9 +79,10 @@ pub struct Report {
 /// Counts the allocations of this process so far; `None` where nobody counts.
 pub type Allocations = fn() -> Option<u64>;
 
-/// Measures everything; takes about twenty seconds.
+/// Measures everything; takes about half a minute, and up to a minute more where the cores are never free.
 pub fn run(allocations: Allocations) -> Report {
     let clocks = timing::Clocks::find();
+    own_core::look_around();
     let mut figures = decision::figures(&clocks, allocations);
     figures.extend(rules::figures(&clocks));
     figures.extend(share::figures(&clocks));

@@ -14,7 +14,7 @@ use tidegate_segment::gate::{Arg, Request};
 use super::decision::{CALLS, NEVER_REACHED, ROUNDS, expect_none, pass, pass_with};
 use super::pages::Pages;
 use super::timing::{Clocks, Spread, per_call_ns, spread_ns};
-use super::{Figure, NoFigure, cpus};
+use super::{Figure, NoFigure};
 
 const SECOND: NonZeroU64 = match NonZeroU64::new(1_000_000_000) {
     Some(ns) => ns,
@@ -33,7 +33,6 @@ const RESOURCES: u32 = 64;
 
 /// Measures one resource with one rule, or with those named.
 pub(super) fn figures(clocks: &Clocks) -> Vec<Figure> {
-    let _pinned = cpus::pin(0);
     let figure = |name, how, value| Figure { name, how, value };
     vec![
         figure(
@@ -112,7 +111,7 @@ pub(super) fn ruled(clock: ClockSource, kinds: &[RuleKind]) -> Result<Spread, No
 }
 
 fn ruled_ns(clock: ClockSource, kinds: &[RuleKind]) -> Result<f64, NoFigure> {
-    Ok(ruled(clock, kinds)?.median)
+    Ok(ruled(clock, kinds)?.own)
 }
 
 fn param_ns(clock: ClockSource) -> Result<f64, NoFigure> {

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use tidegate_segment::board::ClockSource;
 
+use super::own_core::{Place, Probe};
 use crate::control::ClockWatch;
 
 /// Longest time until the counter is calibrated.
@@ -14,6 +15,15 @@ const BUDGET: Duration = Duration::from_millis(1500);
 
 /// Rounds that a figure is the median of at the least.
 const ROUNDS_MIN: u32 = 7;
+
+/// Fewest rounds of one kind whose median tells something.
+const TELLING: usize = 7;
+
+/// One round in so many has to be on a core of its own before more of them are looked for.
+const OWN_ONE_IN: usize = 20;
+
+/// Longest time for one figure where the core is shared.
+const WAIT_FOR_OWN: Duration = Duration::from_secs(4);
 
 /// The clocks that can be measured here.
 #[derive(Debug)]
@@ -46,39 +56,94 @@ impl Clocks {
     }
 }
 
-/// Median time of a call over `rounds` rounds of `calls` calls each, or as many as there is time for, ns.
+/// Median time of a call while the thread has its core to itself, ns; of all rounds where it never has.
 pub(super) fn per_call_ns(rounds: u32, calls: u32, call: impl FnMut()) -> f64 {
-    spread_ns(rounds, calls, call).median
+    spread_ns(rounds, calls, call).own
 }
 
-/// How long a call took, ns.
+/// How long a call took.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Spread {
-    /// In half of the rounds at most.
-    pub(super) median: f64,
-    /// In a tenth of the rounds at most: what it takes while nothing else uses the core. Two virtual
-    /// processors may be one core, and what runs on the other then takes from this one.
-    pub(super) quiet: f64,
+    /// Median of the rounds in which the thread had its core to itself, ns; of all where those were too few.
+    pub(super) own: f64,
+    /// Median of those in which something else used the core, ns; `None` where those were too few.
+    pub(super) shared: Option<f64>,
+    /// Share of the rounds in which it had the core to itself, before any were looked for; 0 to 1.
+    pub(super) own_share: f64,
 }
 
-/// Time of a call over `rounds` rounds of `calls` calls each, or as many as there is time for.
+/// Rounds measured so far: time of a call, ns, and the slower of the probes before and after. Which were on a core of
+/// its own is told last, when the quickest probe is known best.
+#[derive(Debug, Default)]
+struct Rounds(Vec<(f64, Probe)>);
+
+impl Rounds {
+    fn measure(&mut self, calls: u32, mut call: impl FnMut()) {
+        let before = Probe::take();
+        let start = Instant::now();
+        for _call in 0..calls {
+            call();
+        }
+        let time_ns = start.elapsed().as_secs_f64() * 1e9 / f64::from(calls);
+        self.0.push((time_ns, before.or_slower(Probe::take())));
+    }
+
+    fn own(&self) -> usize {
+        self.0
+            .iter()
+            .filter(|(_time_ns, probe)| probe.own())
+            .count()
+    }
+
+    /// Times on a core of its own, and the others, ns.
+    fn apart(&self) -> (Vec<f64>, Vec<f64>) {
+        let (own, shared): (Vec<_>, Vec<_>) =
+            self.0.iter().partition(|(_time_ns, probe)| probe.own());
+        let times = |rounds: Vec<(f64, Probe)>| {
+            rounds
+                .into_iter()
+                .map(|(time_ns, _probe)| time_ns)
+                .collect()
+        };
+        (times(own), times(shared))
+    }
+}
+
+/// Time of a call over `rounds` rounds of `calls` calls each, or as many as there is time for. Where the core was
+/// shared in nearly all of them, up to as many more follow in moments when it is not.
 pub(super) fn spread_ns(rounds: u32, calls: u32, mut call: impl FnMut()) -> Spread {
-    let mut times = Vec::new();
+    let mut place = Place::first();
+    let mut times = Rounds::default();
     let begun = Instant::now();
     for round in 0..rounds {
         if round >= ROUNDS_MIN && begun.elapsed() > BUDGET {
             break;
         }
-        let start = Instant::now();
-        for _call in 0..calls {
-            call();
+        times.measure(calls, &mut call);
+    }
+    let measured = times.0.len();
+    let own_share = share(times.own(), measured);
+    let end = begun + WAIT_FOR_OWN;
+    for _round in 0..rounds {
+        if times.own() >= measured / OWN_ONE_IN || !place.own_core(end) {
+            break;
         }
-        times.push(start.elapsed().as_secs_f64() * 1e9 / f64::from(calls));
+        times.measure(calls, &mut call);
+    }
+    let (mut own, mut shared) = times.apart();
+    if own.len() < TELLING {
+        own.append(&mut shared);
     }
     Spread {
-        median: quantile(&mut times, 0.5),
-        quiet: quantile(&mut times, 0.1),
+        own: quantile(&mut own, 0.5),
+        shared: (shared.len() >= TELLING).then(|| quantile(&mut shared, 0.5)),
+        own_share,
     }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a few thousand rounds")]
+fn share(part: usize, whole: usize) -> f64 {
+    part as f64 / whole.max(1) as f64
 }
 
 /// The value below which a share of the samples lies; NaN without samples.
@@ -97,7 +162,19 @@ pub(super) fn quantile(samples: &mut [f64], share: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::quantile;
+    use std::hint::black_box;
+
+    use super::{quantile, spread_ns};
+
+    #[test]
+    fn rounds_are_told_apart_and_none_is_lost() {
+        let mut calls = 0_u32;
+        let spread = spread_ns(40, 100, || calls = black_box(calls).saturating_add(1));
+        assert!(spread.own > 0.0 && spread.own.is_finite(), "{spread:?}");
+        assert!((0.0..=1.0).contains(&spread.own_share), "{spread:?}");
+        assert!((4000..=8000).contains(&calls), "{calls}");
+        assert_eq!(calls % 100, 0, "whole rounds");
+    }
 
     #[test]
     fn a_quantile_is_a_sample() {

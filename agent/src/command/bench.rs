@@ -8,7 +8,7 @@ use crate::bench::{self, Allocations, Figure, Report};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  tidegate bench                            a table; takes about twenty seconds
+  tidegate bench                            a table; takes half a minute or more
   tidegate bench --json > before.json
   sudo tidegate bench --ebpf                what the programs in the kernel cost
 
