@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal as _, stderr, stdout};
 
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{Directive, LevelFilter};
 
 use super::live;
 use super::outlet::{self, Stream};
@@ -14,10 +15,12 @@ const VARIABLE: &str = "TIDEGATE_LOG";
 pub(super) fn begin() {
     outlet::begin();
     let terminal = stderr().is_terminal();
+    let given = std::env::var(VARIABLE).unwrap_or_default();
+    let fault = fault(&given);
+    let directives = if fault.is_none() { &given } else { "" };
     let filter = EnvFilter::builder()
-        .with_default_directive(tracing::Level::INFO.into())
-        .with_env_var(VARIABLE)
-        .from_env_lossy();
+        .with_default_directive(LevelFilter::INFO.into())
+        .parse_lossy(directives);
     let log = tracing_subscriber::fmt()
         .with_writer(writer)
         .with_ansi(terminal)
@@ -34,6 +37,27 @@ pub(super) fn begin() {
     if let Err(error) = begun {
         tracing::debug!(%error, "somebody else logs already");
     }
+    if let Some(fault) = fault {
+        tracing::warn!(
+            "{VARIABLE} = {given:?}: {fault}; allowed are error, warn, info, debug, trace, off, or such as \
+             tidegate_agent::door=debug; now it is info"
+        );
+    }
+}
+
+/// What is wrong in the variable. A word that is no level would be taken for a part of the program, and all else left
+/// out of the log.
+fn fault(given: &str) -> Option<String> {
+    let words = given.split(',').filter(|word| !word.is_empty());
+    words.into_iter().find_map(|word| {
+        let is_level = word.parse::<LevelFilter>().is_ok();
+        let is_of_part = word.contains(['=', '[']) || word.starts_with("tidegate");
+        if !is_level && !is_of_part {
+            return Some(format!("{word:?} is no level"));
+        }
+        let error = word.parse::<Directive>().err()?;
+        Some(format!("{word:?}: {error}"))
+    })
 }
 
 /// Standard error; on a terminal the live line makes room first.
@@ -56,5 +80,30 @@ impl io::Write for Lines {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_logged_is_said_by_levels_and_a_word_that_is_none_is_told() {
+        for given in [
+            "",
+            "debug",
+            "WARN",
+            "off",
+            "tidegate_agent::door=debug",
+            "warn,tidegate_agent=trace",
+        ] {
+            assert_eq!(fault(given), None, "{given}");
+        }
+        let unknown = fault("verbose").unwrap();
+        assert_eq!(unknown, "\"verbose\" is no level");
+        let unknown = fault("info,loud").unwrap();
+        assert_eq!(unknown, "\"loud\" is no level");
+        let wrong = fault("tidegate_agent=loud").unwrap();
+        assert!(wrong.starts_with("\"tidegate_agent=loud\": "), "{wrong}");
     }
 }
