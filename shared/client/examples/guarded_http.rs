@@ -53,14 +53,15 @@ impl Options {
             runtime_dir: None,
         };
         while let Some(flag) = words.next() {
+            let wrong = |error| format!("{flag}: {error}; {USAGE}");
             let value = words
                 .next()
                 .ok_or_else(|| format!("{flag} needs a value; {USAGE}"))?;
             match flag.as_str() {
                 "--listen" => options.listen = value,
                 "--resource" => options.resource = value,
-                "--workers" => options.workers = value.parse()?,
-                "--cpu-us" => options.cpu = Duration::from_micros(value.parse()?),
+                "--workers" => options.workers = value.parse().map_err(wrong)?,
+                "--cpu-us" => options.cpu = Duration::from_micros(value.parse().map_err(wrong)?),
                 "--runtime-dir" => options.runtime_dir = Some(value.into()),
                 unknown => return Err(format!("unknown option {unknown}; {USAGE}").into()),
             }
