@@ -68,7 +68,8 @@ impl fmt::Display for Amount {
 pub struct Count;
 
 impl Count {
-    const LEAST: f64 = 0.000_001;
+    /// The least that is not nothing.
+    pub(super) const LEAST: f64 = 0.000_001;
     const MOST: f64 = 4_294_967_295.0;
 }
 

@@ -1,6 +1,6 @@
 //! The rules of a tenant as one set, and what changes from one set to the next.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;
 
 use tidegate_abi::decision::RefusalKind;
@@ -9,7 +9,7 @@ use tidegate_segment::gate::{BREAKERS, VALUES};
 use super::degrade::Guarded;
 use super::flow::{Behavior, Grade};
 use super::param::ParamGrade;
-use super::{Body, Quirks, Rule, circle};
+use super::{Body, Quirks, Rule, circle, default_id};
 use crate::config::schema::fault::{Fault, Spot};
 
 /// All rules of a tenant.
@@ -52,20 +52,27 @@ impl RuleSet {
     /// Puts rules together, in their order.
     ///
     /// Of equal rules the first stays, with a warning; with Sentinel's quirks equal breakers stay
-    /// apart. Of the authority rules of a resource the first stays, with a warning.
+    /// apart, and a rule with the id of an earlier one goes by its place. Of the authority rules of a resource
+    /// the first stays, with a warning.
     ///
     /// # Errors
-    /// Rules of a kind with the same id; rules that relate to each other's resources in a circle.
+    /// More rules of a kind on a resource than a request can hold. Without quirks: rules of a kind with the same id,
+    /// and such that relate to each other's resources in a circle. With them: a paced rule that Sentinel cannot load.
     #[expect(
         clippy::mutable_key_type,
         reason = "a pattern is compared and hashed by its text"
     )]
-    pub fn build(rules: Vec<Rule>, quirks: Quirks) -> Result<Self, Vec<Fault>> {
-        let mut faults = repeated_ids(&rules);
-        faults.extend(circle::faults(&rules));
-        faults.extend(over_bounds(&rules));
-        if quirks == Quirks::Sentinel189 {
-            faults.extend(rules.iter().filter_map(unpaceable));
+    pub fn build(mut rules: Vec<Rule>, quirks: Quirks) -> Result<Self, Vec<Fault>> {
+        let mut faults = over_bounds(&rules);
+        match quirks {
+            Quirks::None => {
+                faults.extend(repeated_ids(&rules));
+                faults.extend(circle::faults(&rules));
+            }
+            Quirks::Sentinel189 => {
+                give_own_ids(&mut rules);
+                faults.extend(rules.iter().filter_map(unpaceable));
+            }
         }
         if !faults.is_empty() {
             return Err(faults);
@@ -210,6 +217,16 @@ fn repeated_ids(rules: &[Rule]) -> Vec<Fault> {
         }
     }
     faults
+}
+
+/// Sentinel only echoes the id, so several rules may have the same.
+fn give_own_ids(rules: &mut [Rule]) {
+    let mut seen = HashSet::new();
+    for rule in rules {
+        if !seen.insert((rule.body.kind(), rule.id.clone())) {
+            rule.id = default_id(&rule.place, &rule.path);
+        }
+    }
 }
 
 /// A permit has places for so many breakers and values; the gate could not tell more of them how the

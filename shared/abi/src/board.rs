@@ -237,7 +237,7 @@ impl Needs {
         COUNTED = 1 << 5;
         /// Passes are kept by whole seconds too (warm-up).
         SECONDS = 1 << 6;
-        /// System rules are in force: inbound requests are counted together.
+        /// System rules are in force, or Sentinel's quirks: inbound requests are counted together.
         SYSTEM = 1 << 7;
         /// Sentinel's behaviour, known defects included.
         QUIRKS = 1 << 8;

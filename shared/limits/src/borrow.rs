@@ -63,6 +63,21 @@ impl Borrowed {
         }
     }
 
+    /// As [`Borrowed::at`], where Sentinel looks into or counts in the node's present bucket. What was borrowed
+    /// for a bucket in which nobody did is lost there: a bucket takes its loans over when it is first used.
+    pub const fn at_use(word: u64, epoch: u16) -> Self {
+        let held = Self::at(word, epoch);
+        let used = (word >> 48 & 0xffff) as u16;
+        if epoch.wrapping_sub(used) == 2 {
+            Self {
+                previous: 0,
+                ..held
+            }
+        } else {
+            held
+        }
+    }
+
     /// The word to store.
     #[inline]
     pub const fn word(self) -> u64 {
@@ -174,6 +189,16 @@ mod tests {
         assert_eq!(borrow(word, full, 10_600, 1, 5), None);
         let arrived = |epoch| Borrowed::at(word, epoch).arrived();
         assert_eq!([21, 22, 23, 24].map(arrived), [0, 3, 3, 0]);
+    }
+
+    #[test]
+    fn sentinel_loses_what_was_lent_to_a_bucket_that_nobody_used() {
+        let full = Window::at(Window::at(0, 20).add(2).word(), 21);
+        let (_wait_ms, lent) = borrow(0, full, 10_600, 2, 2).unwrap();
+        let arrived = |word, epoch| Borrowed::at_use(word, epoch).arrived();
+        assert_eq!([21, 22, 23].map(|epoch| arrived(lent, epoch)), [0, 2, 0]);
+        let used = Borrowed::at_use(lent, 22).word();
+        assert_eq!([23, 24].map(|epoch| arrived(used, epoch)), [2, 0]);
     }
 
     #[test]

@@ -56,6 +56,8 @@ pub(crate) struct Figures {
     times: HashMap<Node, BTreeMap<u64, Times>>,
     /// Inbound calls: the pages count them as calls, and Sentinel with their count.
     inbound: Counts,
+    /// Passes in the present bucket of their node, and its number.
+    inbound_bucket: (u64, u32),
     sampled_ns: Option<u64>,
 }
 
@@ -68,6 +70,7 @@ impl Figures {
             seconds: HashMap::new(),
             times: HashMap::new(),
             inbound: Counts::default(),
+            inbound_bucket: (0, 0),
             sampled_ns: None,
         }
     }
@@ -121,10 +124,22 @@ impl Figures {
         }
     }
 
-    pub(crate) fn passed(&mut self, inbound: bool, count: u32) {
-        if inbound {
-            self.inbound.pass += u64::from(count);
+    /// An inbound pass is counted where the node of all of them counted it: with quirks a borrowed one is not.
+    pub(crate) fn passed(&mut self, world: &World, now_ns: u64, inbound: bool, count: u32) {
+        if !inbound {
+            return;
         }
+        let counted = if self.words {
+            let node = world.gate.ledger().node(Slot::INBOUND.index);
+            let current = node.map_or(0, |node| node.window(now_ns).current());
+            let (half, before) = self.inbound_bucket;
+            self.inbound_bucket = (now_ns / HALF, current);
+            let before = if half == now_ns / HALF { before } else { 0 };
+            current.saturating_sub(before)
+        } else {
+            count
+        };
+        self.inbound.pass += u64::from(counted);
     }
 
     pub(crate) fn refused(&mut self, inbound: bool, count: u32) {
@@ -159,13 +174,17 @@ impl Figures {
             return Value::Null;
         }
         let words = world.gate.ledger().node(slot.index).expect("a node");
+        if self.words {
+            words.use_bucket(now_ns);
+        }
         let (half, second) = (now_ns / HALF, now_ns / SECOND);
         let now = self.counts(world, node);
         let since = |edge: u64| now.less(self.before(node, edge));
-        let (window, minute) = (since(half - 1), since((second - 59) * 2));
+        let minute = since(second.saturating_sub(59) * 2);
+        let window = since(half.saturating_sub(1));
         let previous = self
             .before(node, second * 2)
-            .less(self.before(node, second * 2 - 2));
+            .less(self.before(node, second.saturating_sub(1) * 2));
         let bucket = since(half).success;
         let largest = bucket.max(window.success - bucket);
         let (average_rt, least_rt) = self.response_times(node, half, window.success);
@@ -206,7 +225,7 @@ impl Figures {
         let second = now_ns / SECOND;
         let seconds = self.seconds.get(node).into_iter();
         let before: u64 = seconds
-            .flat_map(|seconds| seconds.range(second - 59..second))
+            .flat_map(|seconds| seconds.range(second.saturating_sub(59)..second))
             .map(|(_second, passed)| *passed)
             .sum();
         let present = u64::from(words.previous_second(now_ns + SECOND));
@@ -217,7 +236,7 @@ impl Figures {
     #[expect(clippy::cast_precision_loss, reason = "far below 2^53 ms")]
     fn response_times(&self, node: &Node, half: u64, success: u64) -> (f64, u64) {
         let times = self.times.get(node).into_iter();
-        let times = times.flat_map(|times| times.range(half - 1..=half));
+        let times = times.flat_map(|times| times.range(half.saturating_sub(1)..=half));
         let (sum, least) = times.fold((0, RT_MAX_MS), |(sum, least), (_half, times)| {
             let own = times.least_ms.unwrap_or(RT_MAX_MS);
             (sum + times.sum_ms, least.min(own))
@@ -238,41 +257,33 @@ impl Figures {
         u64::from(ledger.node_inflight(board, slot))
     }
 
-    /// What the words of the node of all inbound calls say must be what was seen.
-    pub(crate) fn check_inbound(world: &World, now_ns: u64, given: &Value) {
-        if world.gate.board().view().system().is_none() {
-            return;
-        }
-        let words = world
-            .gate
-            .ledger()
-            .node(Slot::INBOUND.index)
-            .expect("a node");
+    /// What the words of the node of all inbound calls say, where it is not what was seen.
+    pub(crate) fn unlike_inbound(world: &World, now_ns: u64, given: &Value) -> Option<Value> {
+        world.gate.board().view().system()?;
+        let words = world.gate.ledger().node(Slot::INBOUND.index)?;
         let now_ns = tidegate_limits::number::whole_ms(now_ns);
         let said = json!({
             "pass_qps": words.window(now_ns).sum(),
             "avg_rt": words.average_rt_ms(now_ns),
             "min_rt": words.least_rt_ms(now_ns),
+            "max_success_qps": max_success_qps(words.successes(now_ns)),
         });
-        for key in ["pass_qps", "avg_rt", "min_rt"] {
-            assert_eq!(
-                said[key].as_f64(),
-                given[key].as_f64(),
-                "{key} of inbound calls"
-            );
-        }
-        let most = max_success_qps(words.successes(now_ns));
-        assert_eq!(Some(most), given["max_success_qps"].as_f64());
+        let unlike = said.as_object()?.iter().any(|(key, said)| {
+            given
+                .get(key)
+                .is_some_and(|given| said.as_f64() != given.as_f64())
+        });
+        unlike.then(|| json!({ "words_of_inbound_calls": said, "seen": given }))
     }
 }
 
 impl Counts {
     fn less(self, earlier: Self) -> Self {
         Self {
-            pass: self.pass - earlier.pass,
-            block: self.block - earlier.block,
-            success: self.success - earlier.success,
-            exception: self.exception - earlier.exception,
+            pass: self.pass.saturating_sub(earlier.pass),
+            block: self.block.saturating_sub(earlier.block),
+            success: self.success.saturating_sub(earlier.success),
+            exception: self.exception.saturating_sub(earlier.exception),
         }
     }
 }

@@ -16,7 +16,7 @@ use tidegate_segment::lane::Lane;
 
 use crate::figures::{Figures, Node, TOTAL};
 use crate::script::{Enter, Entry, Event, Hashed, Script, What};
-use crate::world::World;
+use crate::world::{Unloaded, World};
 
 const MS: u64 = 1_000_000;
 const LANE: Lane = Lane::numbered(1);
@@ -46,7 +46,10 @@ impl fmt::Display for Difference {
 }
 
 /// Runs a script and gives the first difference.
-pub(crate) fn replay(script: &Script, quirks: Quirks) -> Option<Difference> {
+///
+/// # Errors
+/// Its rules, all of them, cannot be loaded.
+pub(crate) fn replay(script: &Script, quirks: Quirks) -> Result<Option<Difference>, String> {
     let hashed: Vec<Vec<Hashed>> = script.events.iter().map(arguments).collect();
     let args: Vec<Vec<Arg<'_>>> = hashed
         .iter()
@@ -61,10 +64,11 @@ pub(crate) fn replay(script: &Script, quirks: Quirks) -> Option<Difference> {
         given: vec![Value::Null; script.events.len()],
         origins: origins(script),
     };
-    // A list that is refused leaves no rules; nothing is expected of the first load.
-    let _refused: Result<(), String> = run.world.load(&script.rules);
+    // Nothing is expected of the first load. One that Sentinel refuses leaves no rules.
+    let loaded = run.world.load(&script.rules);
+    loaded.or_else(Unloaded::unless_as_sentinel)?;
     for ((index, event), args) in script.events.iter().enumerate().zip(&args) {
-        let now_ns = run.start_ns + u64::try_from(event.t_ms).unwrap_or(0) * MS;
+        let now_ns = run.start_ns + event.t_ms * MS;
         run.wake_until(now_ns);
         run.advance(now_ns);
         run.event(index, event, args);
@@ -72,7 +76,7 @@ pub(crate) fn replay(script: &Script, quirks: Quirks) -> Option<Difference> {
     run.wake_until(u64::MAX);
     let pairs = script.expect.iter().zip(&run.given);
     let mut pairs = pairs.zip(&script.events).enumerate();
-    pairs.find_map(|(event, ((expected, given), what))| {
+    Ok(pairs.find_map(|(event, ((expected, given), what))| {
         let kept = !(given.is_null() && matches!(what.what, What::Stats { .. }));
         (kept && !equal(expected, given)).then(|| Difference {
             event,
@@ -80,7 +84,7 @@ pub(crate) fn replay(script: &Script, quirks: Quirks) -> Option<Difference> {
             expected: expected.clone(),
             given: given.clone(),
         })
-    })
+    }))
 }
 
 /// Origins whose figures are asked for, whether or not a rule wants them.
@@ -181,10 +185,9 @@ impl<'s> Run<'s> {
                 let now_ns = self.now_ns();
                 let node = (resource.clone(), origin.clone().unwrap_or_default());
                 let figures = self.figures.of(&self.world, &node, now_ns);
-                if resource == TOTAL {
-                    Figures::check_inbound(&self.world, now_ns, &figures);
-                }
-                self.given[index] = figures;
+                let unlike = (resource == TOTAL)
+                    .then(|| Figures::unlike_inbound(&self.world, now_ns, &figures));
+                self.given[index] = unlike.flatten().unwrap_or(figures);
             }
             What::SetSystem { load, cpu } => {
                 let measured = |value: &Option<f64>| value.filter(|value| *value >= 0.0);
@@ -195,10 +198,10 @@ impl<'s> Run<'s> {
             What::LoadRules { rules } => {
                 self.given[index] = match self.world.load(rules) {
                     Ok(()) => Value::Null,
-                    Err(fault) => json!({ "load_error": fault }),
+                    Err(fault) => json!({ "load_error": fault.to_string() }),
                 };
             }
-            What::Server => {}
+            What::Server | What::Unknown(_) => {}
         }
     }
 
@@ -244,7 +247,9 @@ impl<'s> Run<'s> {
             return Name::default();
         }
         let directory = &self.world.directory;
-        let node = if self.origins.iter().any(|origin| origin == name) {
+        // Sentinel counts each from its first call, whether or not a rule wants it yet.
+        let kept = self.world.is_sentinel() || self.origins.iter().any(|origin| origin == name);
+        let node = if kept {
             let whole = tidegate_agent::tenant::directory::part_name(resource, part, name);
             Some(directory.resolve(&whole).slot)
         } else {
@@ -269,11 +274,17 @@ impl<'s> Run<'s> {
         let waited_ns = now_ns - caller.entered_ns;
         let given = match verdict {
             Verdict::Admitted(pass) => {
-                assert_eq!(pass.waited_ns, waited_ns, "the wait of a pass");
-                self.figures.passed(caller.entry == Entry::In, caller.count);
+                let inbound = caller.entry == Entry::In;
+                self.figures
+                    .passed(&self.world, now_ns, inbound, caller.count);
                 let id = caller.id;
+                let given = if pass.waited_ns == waited_ns {
+                    json!({ "id": id, "pass": true })
+                } else {
+                    json!({ "id": id, "told_wait_ns": pass.waited_ns })
+                };
                 self.admitted.insert(id, (caller, pass));
-                json!({ "id": id, "pass": true })
+                given
             }
             Verdict::Refused(refusal) => {
                 self.figures

@@ -1,5 +1,7 @@
 //! A vector file: rules, events, and what each event gave.
 
+use std::collections::HashSet;
+
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use tidegate_abi::argument::{Kind, boolean_hash, float_hash, natural_hash, text_hash};
@@ -26,7 +28,7 @@ pub(crate) struct Script {
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "Map<String, Value>")]
 pub(crate) struct Event {
-    pub(crate) t_ms: i64,
+    pub(crate) t_ms: u64,
     pub(crate) what: What,
 }
 
@@ -41,18 +43,34 @@ const SERVER: &[&str] = &[
     "concurrent_release",
 ];
 
+/// Events that are read.
+const OURS: &[&str] = &[
+    "enter",
+    "exit",
+    "breakers",
+    "stats",
+    "set_system",
+    "load_rules",
+];
+
+/// The last ms of the epoch that a clock of ns holds with all times of rules behind it (the year 2191).
+const TIME_MAX_MS: u64 = 7_000_000_000_000;
+
 impl TryFrom<Map<String, Value>> for Event {
     type Error = String;
 
     fn try_from(mut fields: Map<String, Value>) -> Result<Self, String> {
-        let t_ms = fields.remove("t_ms").and_then(|time| time.as_i64());
+        let t_ms = fields.remove("t_ms").and_then(|time| time.as_u64());
         let t_ms = t_ms.ok_or_else(|| format!("an event without a whole t_ms: {fields:?}"))?;
-        let op = fields.get("op").and_then(Value::as_str).unwrap_or_default();
+        let op = fields.get("op").and_then(Value::as_str);
+        let op = op.ok_or_else(|| format!("an event without an op: {fields:?}"))?;
         let what = if SERVER.contains(&op) {
             What::Server
-        } else {
+        } else if OURS.contains(&op) {
             let told = Value::Object(fields.clone());
             serde_json::from_value(told).map_err(|error| format!("{error} in {fields:?}"))?
+        } else {
+            What::Unknown(op.to_owned())
         };
         Ok(Self { t_ms, what })
     }
@@ -83,6 +101,9 @@ pub(crate) enum What {
     /// For a token server.
     #[serde(skip)]
     Server,
+    /// None that the runner knows.
+    #[serde(skip)]
+    Unknown(String),
 }
 
 #[derive(Debug, Deserialize)]
@@ -133,7 +154,37 @@ impl Script {
         if events != expected {
             return Err(format!("{events} events and {expected} expectations"));
         }
+        let last_ms = script.events.iter().map(|event| event.t_ms).max();
+        let last_ms = script.start_ms.saturating_add(last_ms.unwrap_or(0));
+        if last_ms > TIME_MAX_MS {
+            return Err(format!(
+                "a time of {last_ms} ms since the epoch; at most {TIME_MAX_MS}"
+            ));
+        }
+        script.check_ids()?;
         Ok(script)
+    }
+
+    /// An exit is of a request that entered before and has not ended.
+    fn check_ids(&self) -> Result<(), String> {
+        let (mut entered, mut ended) = (HashSet::new(), HashSet::new());
+        for event in &self.events {
+            if let What::Enter(enter) = &event.what
+                && !entered.insert(enter.id)
+            {
+                return Err(format!("two requests have the id {}", enter.id));
+            }
+            let What::Exit { id, .. } = &event.what else {
+                continue;
+            };
+            if !entered.contains(id) {
+                return Err(format!("request {id} ends, and never entered"));
+            }
+            if !ended.insert(*id) {
+                return Err(format!("request {id} ends twice"));
+            }
+        }
+        Ok(())
     }
 
     /// Every list of rules in it.
@@ -147,17 +198,32 @@ impl Script {
         std::iter::once(self.rules.as_slice()).chain(loaded)
     }
 
-    pub(crate) fn asks_a_server(&self) -> bool {
+    /// Why it cannot be run here, if it cannot.
+    pub(crate) fn foreign(&self) -> Option<String> {
+        let unknown = self.events.iter().find_map(|event| {
+            let What::Unknown(op) = &event.what else {
+                return None;
+            };
+            Some(op)
+        });
+        if self.asks_a_server() {
+            Some("it asks a token server".to_owned())
+        } else if let Some(op) = unknown {
+            Some(format!("it has an event `{op}`, of which nothing is known"))
+        } else if !self.events.is_sorted_by_key(|event| event.t_ms) {
+            Some("its clock steps back; ours is monotonic".to_owned())
+        } else {
+            None
+        }
+    }
+
+    fn asks_a_server(&self) -> bool {
         let is_servers = |rule: &Value| {
             let kind = rule["type"].as_str();
             kind.is_some_and(|kind| kind.starts_with("cluster_"))
         };
         let server = |event: &Event| matches!(event.what, What::Server);
-        self.events.iter().any(server) || self.rules.iter().any(is_servers)
-    }
-
-    pub(crate) fn clock_steps_back(&self) -> bool {
-        !self.events.is_sorted_by_key(|event| event.t_ms)
+        self.events.iter().any(server) || self.rule_lists().flatten().any(is_servers)
     }
 }
 
@@ -209,7 +275,16 @@ fn a_field_that_is_not_read_is_refused() {
     for (event, told) in [
         (format!("{{\"t_ms\": 0, {enter}, \"colour\": 1}}"), "colour"),
         (format!("{{\"t_ms\": 0.5, {enter}}}"), "whole t_ms"),
-        ("{\"t_ms\": 0, \"op\": \"leave\"}".to_owned(), "leave"),
+        ("{\"t_ms\": -1, \"op\": \"stats\"}".to_owned(), "whole t_ms"),
+        ("{\"t_ms\": 0}".to_owned(), "without an op"),
+        (
+            "{\"t_ms\": 7000000000001, \"op\": \"leave\"}".to_owned(),
+            "at most",
+        ),
+        (
+            "{\"t_ms\": 0, \"op\": \"exit\", \"id\": 1, \"error\": true}".to_owned(),
+            "never entered",
+        ),
         (
             "{\"t_ms\": 0, \"op\": \"exit\", \"id\": 1, \"error\": true, \"count\": 2}".to_owned(),
             "count",
@@ -219,4 +294,6 @@ fn a_field_that_is_not_read_is_refused() {
         assert!(fault.contains(told), "{fault}");
     }
     Script::parse("{").unwrap_err();
+    let leaves = with("{\"t_ms\": 0, \"op\": \"leave\"}").unwrap();
+    assert!(leaves.foreign().unwrap().contains("`leave`"));
 }

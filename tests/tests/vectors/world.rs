@@ -1,21 +1,27 @@
 //! Real pages in private memory, the agent's directory over them, and a clock that the script moves.
 
 use std::cell::Cell;
+use std::fmt;
 
 use serde_json::Value;
 use tidegate_abi::decision::LossMode;
 use tidegate_abi::geometry::Geometry;
 use tidegate_agent::config::schema::source::Source;
-use tidegate_agent::rule::{Quirks, RuleSet};
+use tidegate_agent::rule::flow::{Behavior, Grade};
+use tidegate_agent::rule::{Body, Quirks, Rule, RuleSet};
 use tidegate_agent::rule_source::directory::read;
 use tidegate_agent::tenant::OPEN_SCOPE;
 use tidegate_agent::tenant::directory::Directory;
 use tidegate_agent::tenant::limit::Limits;
+use tidegate_limits::pacing::Pacing;
 use tidegate_segment::board::{self, Process, Settings, TickWriter};
 use tidegate_segment::clock::Clock;
 use tidegate_segment::gate::Gate;
 use tidegate_segment::ledger::Ledger;
 use tidegate_segment::page::Page;
+
+/// Resources with their origins and contexts.
+const NAMES: u32 = 2_048;
 
 /// Time that stands still until the script moves it.
 #[derive(Debug)]
@@ -52,13 +58,15 @@ pub(crate) struct World {
     pub(crate) tick: TickWriter,
     quirks: Quirks,
     publishes: u64,
-    /// The last list that was refused.
-    refused: Option<Vec<Value>>,
+    /// The flow rules that were given last.
+    flows: Option<Vec<Result<Body, Value>>>,
+    /// Whether they were refused.
+    refused: bool,
 }
 
 impl World {
     pub(crate) fn new(quirks: Quirks, start_ns: u64) -> Self {
-        let geometry = Geometry::new(512, 2, 2, 1).expect("sizes are allowed");
+        let geometry = Geometry::new(NAMES, 2, 2, 1).expect("sizes are allowed");
         let settings = Settings {
             generation: 1,
             time_to_live_ns: u64::MAX,
@@ -85,35 +93,60 @@ impl World {
             tick: writers.tick,
             quirks,
             publishes: 0,
-            refused: None,
+            flows: None,
+            refused: false,
         }
     }
 
-    /// Loads rules as the agent does. A list that was refused is not looked at a second time, as in
-    /// Sentinel.
+    pub(crate) fn is_sentinel(&self) -> bool {
+        self.quirks == Quirks::Sentinel189
+    }
+
+    /// Loads rules as the agent does. A rule that is not valid is left out, as in Sentinel; so is a list of flow
+    /// rules that equals the last one, also where that was refused.
     ///
     /// # Errors
     /// What is wrong with the list as a whole; the rules before stay in force.
-    pub(crate) fn load(&mut self, rules: &[Value]) -> Result<(), String> {
-        if self.refused.as_deref() == Some(rules) {
+    pub(crate) fn load(&mut self, rules: &[Value]) -> Result<(), Unloaded> {
+        let text = Value::from(rules).to_string();
+        let read = read("vector.json".as_ref(), &Source::new("vector.json", text));
+        let flows = flows(rules, &read.rules);
+        let again = self.flows.as_ref() == Some(&flows);
+        if again && self.refused {
             return Ok(());
         }
-        let text = serde_json::to_string(rules).map_err(|error| error.to_string())?;
-        // A rule that is not valid is left out, as in Sentinel.
-        let read = read("vector.json".as_ref(), &Source::new("vector.json", text));
+        self.flows = Some(flows);
+        self.refused = false;
+        let paced = read.rules.iter().any(breaks_sentinel);
         let built = RuleSet::build(read.rules, self.quirks);
         let set = built.map_err(|faults| {
-            self.refused = Some(rules.to_vec());
-            format!("{faults:?}")
+            self.refused = true;
+            let fault = format!("{faults:?}");
+            if paced && self.is_sentinel() {
+                Unloaded::AsSentinel(fault)
+            } else {
+                Unloaded::Otherwise(fault)
+            }
         })?;
+        // Another list with the same valid rules: Sentinel builds their state anew.
+        if !again && self.is_sentinel() && same_flows(&set, self.directory.limits().rules()) {
+            let others = set.rules().iter().filter(|rule| rule.body.flow().is_none());
+            let others = RuleSet::build(others.cloned().collect(), self.quirks);
+            self.publish(others.map_err(|faults| Unloaded::Otherwise(format!("{faults:?}")))?)?;
+        }
+        self.publish(set)
+    }
+
+    fn publish(&mut self, set: RuleSet) -> Result<(), Unloaded> {
         self.publishes += 1;
         let now_ns = self.publishes * 1_000_000_000;
         let published = self.directory.publish(Limits::of(set.into()), now_ns);
-        let published = published.map_err(|fault| fault.to_string())?;
+        let published = published.map_err(|fault| Unloaded::Otherwise(fault.to_string()))?;
         if published.unplaced.is_empty() {
             Ok(())
         } else {
-            Err(format!("no room for {:?}", published.unplaced))
+            let fault = format!("no room for {:?}", published.unplaced);
+            Err(Unloaded::Otherwise(fault))
         }
     }
 
@@ -124,4 +157,69 @@ impl World {
         let path = &limits.rules().rules().get(index)?.path;
         path.trim_matches(['[', ']']).parse().ok()
     }
+}
+
+/// A list of rules that could not be loaded, and why.
+#[derive(Debug)]
+pub(crate) enum Unloaded {
+    /// Sentinel cannot load it either.
+    AsSentinel(String),
+    /// A limit of ours.
+    Otherwise(String),
+}
+
+impl fmt::Display for Unloaded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::AsSentinel(fault) | Self::Otherwise(fault)) = self;
+        f.write_str(fault)
+    }
+}
+
+impl Unloaded {
+    /// Fine where Sentinel cannot load the rules either.
+    ///
+    /// # Errors
+    /// Why they could not be loaded, otherwise.
+    pub(crate) fn unless_as_sentinel(self) -> Result<(), String> {
+        match self {
+            Self::AsSentinel(_) => Ok(()),
+            Self::Otherwise(fault) => Err(format!("its rules cannot be loaded, {fault}")),
+        }
+    }
+}
+
+/// The flow rules of a list, in their order: what each says, or how it is written where it is not valid.
+fn flows(rules: &[Value], valid: &[Rule]) -> Vec<Result<Body, Value>> {
+    let listed = rules.iter().enumerate().filter_map(|(place, raw)| {
+        let path = format!("[{place}]");
+        let body = valid.iter().find(|rule| rule.path == path);
+        match body.map(|rule| &rule.body) {
+            Some(body @ Body::Flow(_)) => Some(Ok(body.clone())),
+            None if raw["type"] == "flow" => Some(Err(raw.clone())),
+            _ => None,
+        }
+    });
+    listed.collect()
+}
+
+fn same_flows(one: &RuleSet, other: &RuleSet) -> bool {
+    let flows = |set: &RuleSet| -> Vec<Body> {
+        let bodies = set.rules().iter().map(|rule| rule.body.clone());
+        bodies.filter(|body| body.flow().is_some()).collect()
+    };
+    flows(one) == flows(other)
+}
+
+/// Whether Sentinel divides by zero where it loads the rule.
+fn breaks_sentinel(rule: &Rule) -> bool {
+    rule.body.flow().is_some_and(|flow| {
+        let paces = matches!(
+            flow.grade,
+            Grade::Qps {
+                behavior: Behavior::Pace { .. },
+                ..
+            }
+        );
+        paces && Pacing::breaks_sentinel(flow.count.get())
+    })
 }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use crate::config::schema::Value;
 use crate::config::schema::kind::{Number, Scalar, Whole, Word};
+use crate::rule::Amount;
+use crate::rule::amount::Count;
 
 /// A number for a word.
 #[derive(Debug, Clone, Copy)]
@@ -79,6 +81,38 @@ impl Scalar for UpTo {
     }
     fn written(&self, value: &i64) -> String {
         self.range().written(value)
+    }
+}
+
+/// The largest `int`.
+pub(super) const INT_MAX: i64 = 2_147_483_647;
+
+/// A threshold. One below [`Count::LEAST`] stands for that, and one over [`Threshold::MOST`] for that: no verdict
+/// can tell them apart.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Threshold;
+
+impl Threshold {
+    /// 2^53.
+    const MOST: f64 = 9_007_199_254_740_992.0;
+}
+
+impl Scalar for Threshold {
+    type Output = Amount;
+    fn allowed(&self) -> String {
+        "0, or a number over it".to_owned()
+    }
+    fn parse(&self, value: &Value) -> Result<Amount, String> {
+        let any = Number {
+            min: 0.0,
+            max: f64::MAX,
+        };
+        let number = any.parse(value)?;
+        let least = if number > 0.0 { Count::LEAST } else { 0.0 };
+        Amount::new(number.clamp(least, Self::MOST)).ok_or_else(String::new)
+    }
+    fn written(&self, value: &Amount) -> String {
+        Count.written(value)
     }
 }
 

@@ -4,11 +4,10 @@ use tidegate_abi::decision::Mode;
 
 use super::Foreign;
 use super::cluster::ClusterFields;
-use super::code::{Code, Id, UpTo, id, millis, seconds};
+use super::code::{Code, INT_MAX, Id, Threshold, UpTo, id, millis, seconds};
 use crate::config::schema::kind::{AnyText, Flag, Maybe, MaybeGroup, Name, OneOf, Required};
 use crate::config::schema::settings::{Section, settings};
 use crate::rule::Amount;
-use crate::rule::amount::Count;
 use crate::rule::flow::{BehaviorWord, FlowOptions, GradeWord, StrategyWord};
 
 pub(super) const GRADES: Code<GradeWord> = Code {
@@ -51,7 +50,7 @@ settings! {
         /// What is counted.
         grade: GradeWord = GradeWord::Qps, GRADES;
         /// Threshold.
-        count: Amount = Amount::ZERO, Count;
+        count: Amount = Amount::ZERO, Threshold;
         /// Where it is counted.
         strategy: StrategyWord = StrategyWord::Direct, STRATEGIES;
         /// The other resource or the context.
@@ -61,7 +60,7 @@ settings! {
         /// Seconds of the rise.
         warm_up_period_sec as "warmUpPeriodSec": i64 = 10, UpTo(86_400);
         /// Longest wait.
-        max_queueing_time_ms as "maxQueueingTimeMs": i64 = 500, UpTo(3_600_000);
+        max_queueing_time_ms as "maxQueueingTimeMs": i64 = 500, UpTo(INT_MAX);
         /// Whether the cluster part counts.
         cluster_mode as "clusterMode": bool = false, Flag;
         /// The cluster part.

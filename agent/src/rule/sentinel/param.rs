@@ -6,7 +6,7 @@ use tidegate_abi::decision::Mode;
 
 use super::Foreign;
 use super::cluster::ClusterFields;
-use super::code::{Code, Id, UpTo, id, millis, seconds};
+use super::code::{Code, INT_MAX, Id, Threshold, UpTo, id, millis, seconds};
 use super::flow::GRADES;
 use crate::config::schema::fault::Sink;
 use crate::config::schema::kind::{
@@ -15,7 +15,6 @@ use crate::config::schema::kind::{
 use crate::config::schema::settings::{Section, Settings as _, settings};
 use crate::config::schema::{Node, Value};
 use crate::rule::Amount;
-use crate::rule::amount::Count;
 use crate::rule::flow::GradeWord;
 use crate::rule::param::{AnyValue, ItemOptions, ItemType, ParamBehavior, ParamOptions};
 
@@ -42,7 +41,7 @@ settings! {
         /// What is counted.
         grade: GradeWord = GradeWord::Qps, GRADES;
         /// Threshold, truncated.
-        count: Amount = Amount::ZERO, Count;
+        count: Amount = Amount::ZERO, Threshold;
         /// Seconds of the window.
         duration_in_sec as "durationInSec": i64 = 1, Whole { min: 1, max: 86_400 };
         /// Passes above the count.
@@ -50,7 +49,7 @@ settings! {
         /// Reject or pace.
         control_behavior as "controlBehavior": ParamBehavior = ParamBehavior::Reject, BEHAVIORS;
         /// Longest wait.
-        max_queueing_time_ms as "maxQueueingTimeMs": i64 = 0, UpTo(3_600_000);
+        max_queueing_time_ms as "maxQueueingTimeMs": i64 = 0, UpTo(INT_MAX);
         /// Values with a threshold of their own.
         items as "paramFlowItemList": Vec<ItemOptions> = Vec::new(), Items;
         /// Whether the cluster part counts.

@@ -129,7 +129,8 @@ impl Compiler<'_> {
             needs |= Needs::SYSTEM;
         }
         if self.quirks().wanted() {
-            needs |= Needs::QUIRKS | Needs::COUNTED | Needs::SECONDS;
+            // Sentinel counts inbound requests together whatever rules there are.
+            needs |= Needs::QUIRKS | Needs::COUNTED | Needs::SECONDS | Needs::SYSTEM;
         }
         Needs(needs)
     }

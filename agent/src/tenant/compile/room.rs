@@ -12,6 +12,7 @@ use tidegate_segment::ledger::Ledger;
 
 use super::carry::Carry;
 use super::shapes;
+use crate::rule::param::ParamGrade;
 use crate::rule::{Body, Fate, Quirks, RuleSet};
 
 /// Most sets of a hot-parameter rule: room for 4096 values.
@@ -102,15 +103,14 @@ impl Room {
     }
 
     /// Begins with a new set of rules in the place of an old one. So many times a hot-parameter rule of it stands
-    /// on a resource; each gets the same room at most, and as much is left for those that come later. What a
-    /// rule has it keeps.
+    /// on a resource; each gets the same part of what is left at most, and as much stays for those that come later.
+    /// What a rule has it keeps.
     pub fn begin(&mut self, old: &RuleSet, new: &RuleSet, params: usize) {
-        let sets = self.ledger.geometry().value_sets();
-        let share = sets.checked_div(params.saturating_add(1)).unwrap_or(sets);
-        let share = u32::try_from(share).unwrap_or(SETS);
-        self.share = share.clamp(SETS_MIN, SETS);
         let rested = std::mem::take(&mut self.resting);
         self.give_back(&rested);
+        let params = u32::try_from(params).unwrap_or(u32::MAX).saturating_add(1);
+        let share = self.sets.left().checked_div(params).unwrap_or(SETS);
+        self.share = share.clamp(SETS_MIN, SETS);
         self.before = std::mem::take(&mut self.held);
         self.carries.clear();
         let rebuilt = rebuilds(old, new);
@@ -237,11 +237,12 @@ fn rebuilds(old: &RuleSet, new: &RuleSet) -> bool {
 }
 
 /// Whether a rule of this kind keeps its state when its limits change. A breaker whose marks changed
-/// begins closed; in Sentinel so does a hot-parameter rule.
+/// begins closed; in Sentinel a hot-parameter rule begins anew, but calls of a value in flight are counted
+/// whatever the rules say.
 fn keeps_state(body: &Body, quirks: Quirks) -> bool {
     match body {
         Body::Flow(_) | Body::System(_) | Body::Authority(_) => true,
-        Body::Param(_) => quirks == Quirks::None,
+        Body::Param(param) => quirks == Quirks::None || param.grade == ParamGrade::Concurrency,
         Body::Degrade(_) => false,
     }
 }

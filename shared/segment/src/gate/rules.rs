@@ -38,6 +38,15 @@ impl Gate {
         ) else {
             return Answer::Go;
         };
+        // A resource that nobody ever asked for holds nobody back, and its rule takes no turns.
+        let others = !own && slot != walk.slot();
+        if others && !self.ledger.is_used(&self.board, slot) {
+            return Answer::Go;
+        }
+        let looks_at_passes = matches!(flow.limit, FlowLimit::Qps(_) | FlowLimit::WarmUp(_));
+        if asked.rule.quirks.wanted() && looks_at_passes {
+            node.use_bucket(asked.now_ns);
+        }
         let target = Target {
             clock,
             node,
@@ -45,13 +54,7 @@ impl Gate {
             slot,
             own,
         };
-        let answer = self.hold_to(asked, &flow.limit, &target, walk);
-        // A resource that nobody ever asked for holds nobody back.
-        let refused = matches!(answer, Answer::Refuse(_));
-        if refused && !own && !self.ledger.is_used(&self.board, slot) {
-            return Answer::Go;
-        }
-        answer
+        self.hold_to(asked, &flow.limit, &target, walk)
     }
 
     fn hold_to(
@@ -161,7 +164,9 @@ fn look_at_window(
             passed,
             retry_after_ns,
         } => {
-            let may_borrow = request.prioritized && target.own && !asked.observes();
+            // Sentinel borrows of another resource too.
+            let lends = target.own || asked.rule.quirks.wanted();
+            let may_borrow = request.prioritized && lends && !asked.observes();
             let borrow = || {
                 let (loan, quirks) = ((request.count, limit), asked.rule.quirks);
                 target.node.borrow(target.clock, now_ns, loan, quirks)

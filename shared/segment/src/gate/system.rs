@@ -43,7 +43,7 @@ impl Gate {
     }
 
     fn measure(&self, system: &SystemRules, node: Node, now_ns: u64) -> Measured {
-        let now_ns = at(system, now_ns);
+        let now_ns = at(system.quirks.wanted(), now_ns);
         // What an agent that is gone has measured must not refuse for ever.
         let (load, cpu) = match self.board.agent_life(now_ns) {
             AgentLife::Lost(LossMode::Open) => (None, None),
@@ -78,9 +78,11 @@ impl Gate {
         if matches!(outcome, Outcome::Ignore) || !has_system(view, pass.slot, pass.direction) {
             return;
         }
-        if let (Some(system), Some(node)) = (view.system(), self.inbound()) {
-            let now_ns = at(&system, now_ns);
-            let rt_ns = now_ns.saturating_sub(at(&system, pass.entered_ns));
+        if let Some(node) = self.inbound() {
+            let record = view.record(pass.slot.index);
+            let quirks = record.is_some_and(|record| record.needs.any(Needs::QUIRKS));
+            let now_ns = at(quirks, now_ns);
+            let rt_ns = now_ns.saturating_sub(at(quirks, pass.entered_ns));
             node.count_success(now_ns, pass.count, rt_ns);
         }
     }
@@ -98,12 +100,8 @@ fn has_system(view: &View, slot: Slot, direction: Direction) -> bool {
 }
 
 /// Sentinel's clock has whole milliseconds.
-fn at(system: &SystemRules, now_ns: u64) -> u64 {
-    if system.quirks.wanted() {
-        whole_ms(now_ns)
-    } else {
-        now_ns
-    }
+fn at(quirks: bool, now_ns: u64) -> u64 {
+    if quirks { whole_ms(now_ns) } else { now_ns }
 }
 
 #[cold]

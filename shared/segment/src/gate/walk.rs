@@ -5,14 +5,16 @@ use tidegate_abi::decision::{Direction, Mode, Outcome, Reason, RefusalKind};
 use tidegate_limits::number::whole_ms;
 
 use super::param::Run;
-use super::request::{Held, VALUES};
+use super::request::{Held, Kept, VALUES};
 use super::{Ask, Gate, Pass, Refusal, Request, Step, Verdict};
 use crate::board::{Record, Rule, RuleKind, Slot, View};
 use crate::clock::Clock;
 use crate::lane::Lane;
 
 mod commit;
+mod go_over;
 mod let_go;
+mod use_buckets;
 
 /// A decision that waits.
 #[derive(Debug, Clone, Copy)]
@@ -66,8 +68,9 @@ pub(super) struct Walk<'a> {
     entered_ns: u64,
     generation: u64,
     next: u32,
-    /// Kind of the rule that was asked last.
+    /// Kind of the rule that was asked last, its place and its line of state.
     kind: RefusalKind,
+    asked: (u32, u32),
     /// Next element of a list argument of the present rule.
     pub(super) element: usize,
     scopes_passed: bool,
@@ -106,6 +109,7 @@ impl<'a> Walk<'a> {
             generation,
             next: 0,
             kind: RefusalKind::Authority,
+            asked: (0, u32::MAX),
             element: 0,
             scopes_passed: false,
             waited_ns: 0,
@@ -187,21 +191,6 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Goes over to a set that was published while the walk waited: on with its rules of the kinds that
-    /// come after the one that let the request wait.
-    fn go_over(&mut self, view: &View, record: &Record) {
-        if view.generation() == self.generation {
-            return;
-        }
-        let comes_after = |place: &u32| {
-            let rule = view.rule(record.rules_first.saturating_add(*place));
-            rule.is_some_and(|rule| rule.refusal_kind() > self.kind)
-        };
-        self.next = (0..record.rules).find(comes_after).unwrap_or(record.rules);
-        self.element = 0;
-        self.generation = view.generation();
-    }
-
     fn limits_of(&mut self, node: Slot) -> Option<&mut Limits> {
         let nodes = self.nodes();
         let place = nodes.iter().position(|held| *held == Some(node))?;
@@ -251,7 +240,7 @@ impl Gate {
             {
                 return Answer::Refuse(refusal);
             }
-            walk.kind = rule.refusal_kind();
+            (walk.kind, walk.asked) = (rule.refusal_kind(), (walk.next, rule.state));
             let answer = self.look_at(ask, view, &rule, walk);
             if !matches!(answer, Answer::WaitHere(_)) {
                 walk.next = walk.next.saturating_add(1);
@@ -369,6 +358,7 @@ impl Gate {
         refusal: Refusal,
     ) -> Verdict {
         self.put_back(view, walk, ask.now_ns);
+        self.use_buckets(view, walk.nodes(), ask.now_ns);
         for slot in walk.nodes().into_iter().flatten().skip(1) {
             if let Some(books) = self.books(ask.lane, slot) {
                 books.mark();
@@ -407,6 +397,10 @@ impl Gate {
                 books.mark();
                 books.cell.ended(outcome, pass.count, rt_ns);
             }
+        }
+        // With quirks every request walks.
+        if matches!(pass.kept, Kept::Walked(_)) {
+            self.use_buckets(&view, [Some(pass.slot), held.origin, held.context], now_ns);
         }
         self.count_ended(&view, pass, outcome, now_ns);
         self.complete_breakers(&view, pass, outcome, now_ns);

@@ -186,6 +186,16 @@ impl Node {
         limit.saturating_sub(self.arrived(now_ns))
     }
 
+    /// Uses the present bucket as Sentinel does, see [`Borrowed::at_use`]; before anything else is asked of it.
+    #[cold]
+    pub fn use_bucket(&self, now_ns: u64) {
+        if self.is_borrowed() {
+            let epoch = BUCKET.epoch(now_ns);
+            let word = &self.line[field::BORROWED];
+            let _turn: Option<()> = word.step(|seen| ((), Borrowed::at_use(seen, epoch).word()));
+        }
+    }
+
     fn borrowed(self, now_ns: u64) -> Borrowed {
         let epoch = BUCKET.epoch(now_ns);
         let word = &self.line[field::BORROWED];

@@ -52,6 +52,9 @@ impl Gate {
             .inspect_err(|_refusal| self.end_values(&held))?;
         // It counts a borrowed pass on the node that lent it alone.
         let counts = !quirks || walk.borrowed.is_none();
+        if quirks && counts {
+            self.use_buckets(view, walk.nodes(), ask.now_ns);
+        }
         if counts && let Err(refusal) = self.commit_passes(ask, view, walk) {
             places.iter().flatten().for_each(Cell::give_back);
             self.end_values(&held);
