@@ -3,14 +3,34 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use tidegate_abi::decision::{Class, Direction, Outcome};
 use tidegate_abi::message::{
-    ARGS_MAX, FRAME_MAX, FaultCode, Frame, FrameFault, Message, VALUES_MAX,
+    ARGS_MAX, FRAME_MAX, FaultCode, Frame, FrameFault, Message, Part, VALUES_MAX,
 };
 use tidegate_abi::{NameFault, VERSION};
 use tidegate_limits::window::COUNT_MAX;
 
 use super::connection::LISTENERS_MAX;
 use crate::tenant::permit::HoldError;
+
+/// Where a sender finds how a frame is to look.
+const LAYOUTS: &str = "shared/PROTOCOL.md has the fields of each";
+
+/// The numbers that a field of a frame may hold, with what they stand for.
+fn numbers(field: &str) -> String {
+    match field {
+        "class" => named(|number| Class::from_u8(number).map(Class::name)),
+        "direction" => named(|number| Direction::from_u8(number).map(Direction::name)),
+        "outcome" => named(|number| Outcome::from_u8(number).map(Outcome::name)),
+        "part" => named(|number| Part::from_u8(number).map(Part::name)),
+        _flag => "0 and 1".to_owned(),
+    }
+}
+
+fn named(name: impl Fn(u8) -> Option<&'static str>) -> String {
+    let all = (0..=u8::MAX).filter_map(|number| Some(format!("{number} ({})", name(number)?)));
+    all.collect::<Vec<_>>().join(", ")
+}
 
 /// A fault that is sent back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,15 +63,20 @@ impl Fault {
         )
     }
 
-    pub(super) fn unreadable(fault: FrameFault) -> Self {
+    /// A frame of so many bytes that cannot be read.
+    pub(super) fn unreadable(fault: FrameFault, bytes: usize) -> Self {
         match fault {
             FrameFault::Short => Self::new(
                 FaultCode::Frame,
-                "the frame is shorter than its length or its fields say",
+                format!(
+                    "the frame of {bytes} bytes is shorter than its length or its fields say; {LAYOUTS}"
+                ),
             ),
             FrameFault::Long => Self::new(
                 FaultCode::Frame,
-                "the frame is longer than its length or its fields say",
+                format!(
+                    "the frame of {bytes} bytes is longer than its length or its fields say; {LAYOUTS}"
+                ),
             ),
             FrameFault::Kind(kind) => Self::new(
                 FaultCode::Frame,
@@ -68,7 +93,10 @@ impl Fault {
             ),
             FrameFault::Value(field) => Self::new(
                 FaultCode::Value,
-                format!("{field} holds a number that is none of its values"),
+                format!(
+                    "{field} holds a number that is none of its values; allowed are {}",
+                    numbers(field)
+                ),
             ),
             FrameFault::Text(field) => Self::new(
                 FaultCode::Value,

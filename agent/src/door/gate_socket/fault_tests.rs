@@ -128,12 +128,12 @@ fn bad_frames() -> Vec<BadFrame> {
         (
             cut,
             code,
-            "the frame is shorter than its length or its fields say",
+            "the frame of 12 bytes is shorter than its length or its fields say; shared/PROTOCOL.md has the fields of each",
         ),
         (
             grown,
             code,
-            "the frame is longer than its length or its fields say",
+            "the frame of 14 bytes is longer than its length or its fields say; shared/PROTOCOL.md has the fields of each",
         ),
         (
             frame(hello(0)),
@@ -184,11 +184,11 @@ fn bad_values() -> Vec<BadFrame> {
         ),
         (
             with(enter(Ask::of("a")), CLASS, 9),
-            "class holds a number that is none of its values",
+            "class holds a number that is none of its values; allowed are 1 (critical), 2 (normal), 3 (sheddable), 4 (probe)",
         ),
         (
             with(enter(Ask::of("a")), PRIORITIZED, 2),
-            "prioritized holds a number that is none of its values",
+            "prioritized holds a number that is none of its values; allowed are 0 and 1",
         ),
         (
             enter(bad_context),
@@ -215,7 +215,7 @@ fn bad_parts() -> Vec<BadFrame> {
         ),
         (
             with(part("a", "b"), NAME_LENGTH, 3),
-            "part holds a number that is none of its values",
+            "part holds a number that is none of its values; allowed are 1 (origin), 2 (context)",
         ),
     ]
     .map(|(frame, text)| (frame, FaultCode::Value, text))

@@ -48,7 +48,7 @@ impl Wire {
             return Err(Fault::oversized());
         }
         let bytes = self.input.get(..self.length).unwrap_or(&[]);
-        Message::decode(bytes).map_err(Fault::unreadable)
+        Message::decode(bytes).map_err(|fault| Fault::unreadable(fault, self.length))
     }
 
     /// Puts a frame in place for [`Wire::send`].
