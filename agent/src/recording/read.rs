@@ -22,7 +22,7 @@ const ODD_MAX: u64 = 64 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The file cannot be opened or read.
-    #[error("{}: {error}", .path.display())]
+    #[error("{}: {error}; give a recording or a directory of recordings", .path.display())]
     File {
         /// Its path.
         path: PathBuf,

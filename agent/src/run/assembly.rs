@@ -134,7 +134,11 @@ fn record(config: &Config, directory: &Path) -> (Tap, Option<Recorder>) {
         Ok(recorder) => (tap, Some(recorder)),
         Err(error) => {
             let directory = directory.display();
-            tracing::warn!(%error, %directory, "the ticks are not recorded");
+            tracing::warn!(
+                %error,
+                %directory,
+                "the ticks are not recorded; name a directory that can be written with --state-dir, or set recording.enabled = false"
+            );
             (Tap::default(), None)
         }
     }
