@@ -2,7 +2,7 @@
 //! services use.
 //!
 //! Every figure is the median of several runs; one that cannot be measured here says why. Those of one thread
-//! are of moments in which it had its core to itself: see [`own_core`].
+//! are of moments in which it had its core to itself: see `own_core`.
 
 mod child;
 mod cpus;
