@@ -199,3 +199,6 @@ fn default_id(place: &Place, path: &str) -> String {
     let file = place.file.rsplit('/').next().unwrap_or_default();
     format!("{file}:{path}")
 }
+
+#[cfg(test)]
+mod number_tests;

@@ -5,9 +5,11 @@
 use std::cell::{Cell, OnceCell, RefCell};
 
 use libfuzzer_sys::fuzz_target;
-use tidegate_abi::board::ScopeWord;
-use tidegate_abi::decision::{LossMode, Outcome, ScopeState};
+use tidegate_abi::argument::{Kind, text_hash};
+use tidegate_abi::board::{ScopeWord, name_hash};
+use tidegate_abi::decision::{Class, Direction, LossMode, Outcome, ScopeState};
 use tidegate_abi::geometry::Geometry;
+use tidegate_abi::message::Part;
 use tidegate_agent::config::schema::source::Source;
 use tidegate_agent::rule::{Quirks, RuleSet};
 use tidegate_agent::rule_source::directory::read;
@@ -16,14 +18,19 @@ use tidegate_agent::tenant::directory::Directory;
 use tidegate_agent::tenant::limit::Limits;
 use tidegate_segment::board::{self, Board, Process, ScopeReport, Settings, Slot, TickWriter};
 use tidegate_segment::clock::Clock;
-use tidegate_segment::gate::{Arg, Gate, Request, Step, Verdict};
+use tidegate_segment::gate::{Arg, Gate, Name, Request, Step, Verdict};
 use tidegate_segment::lane::Lane;
 use tidegate_segment::ledger::Ledger;
 use tidegate_segment::page::Page;
 use tidegate_segment::sync::Ordering;
 
-/// One resource for each way through the gate.
-const RULES: &str = include_str!("every_kind.toml");
+/// A resource for each way through the gate.
+const EVERY_KIND: &str = include_str!("every_kind.toml");
+/// Rules that concern all of them.
+const FOR_ALL: &str = include_str!("for_all.toml");
+
+/// The longest that a rule here lets wait is a borrowed half second, ns.
+const WAIT_MAX_NS: u64 = 500_000_000;
 
 struct Scripted(Cell<u64>);
 
@@ -33,23 +40,57 @@ impl Clock for Scripted {
     }
 }
 
+impl Scripted {
+    fn advance(&self, by_ns: u64) {
+        self.0.set(self.0.get() + by_ns);
+    }
+}
+
+/// Two sets of rules that follow each other: the second has other counts.
+struct Sets {
+    rules: [String; 2],
+    quirks: Quirks,
+}
+
+impl Sets {
+    fn new(rules: &str, quirks: Quirks) -> Self {
+        let raised = rules.replace("count = ", "count = 1");
+        Self {
+            rules: [rules.to_owned(), raised],
+            quirks,
+        }
+    }
+
+    fn limits(&self, which: usize) -> Limits {
+        let source = Source::new("every_kind.toml", self.rules[which % 2].as_str());
+        let rules = read("every_kind.toml".as_ref(), &source).rules;
+        let set = RuleSet::build(rules, self.quirks).expect("the rules are valid");
+        Limits::of(set.into())
+    }
+}
+
 /// Pages are never given back, so they are made once.
 struct World {
     clock: Scripted,
     gate: Gate,
     tick: RefCell<TickWriter>,
+    directory: Box<Directory>,
+    sets: Sets,
+    published: Cell<u64>,
     board: Board,
     ledger: Ledger,
     geometry: Geometry,
     page: Page,
     first_word: usize,
     slots: Vec<Slot>,
+    shop: Name,
+    web: Name,
     foreign: Page,
 }
 
 impl World {
-    fn new() -> Self {
-        let geometry = Geometry::new(1024, 4, 3, 2).expect("sizes are allowed");
+    fn new(sets: Sets) -> Self {
+        let geometry = Geometry::new(256, 4, 3, 2).expect("sizes are allowed");
         let settings = Settings {
             generation: 1,
             time_to_live_ns: u64::MAX,
@@ -70,45 +111,65 @@ impl World {
         writers.tick.publish_scope(0, &OPEN_SCOPE);
         writers.tick.publish_samples(Some(1.0), Some(0.5));
         let directory = Directory::new(writers.rules, ledger).expect("room for two names");
-        let rules = read(
-            "every_kind.toml".as_ref(),
-            &Source::new("every_kind.toml", RULES),
-        );
-        let set = RuleSet::build(rules.rules, Quirks::None).expect("the rules are valid");
-        let published = directory.publish(Limits::of(set.into()), 1_000_000_000);
-        let unplaced = published.expect("they fit").unplaced;
-        assert!(unplaced.is_empty(), "no room for {unplaced:?}");
-        let slots = directory
-            .list()
-            .into_iter()
-            .map(|(_name, slot)| slot)
-            .collect();
-        Self {
+        let world = Self {
             clock: Scripted(Cell::new(1 << 40)),
             gate: Gate::new(board, ledger, 1, generation),
             tick: RefCell::new(writers.tick),
+            directory,
+            sets,
+            published: Cell::new(0),
             board,
             ledger,
             geometry,
             page,
             first_word: geometry.ledger().scopes.start(),
-            slots,
+            slots: Vec::new(),
+            shop: Name::default(),
+            web: Name::default(),
             foreign: Page::private(geometry.board().words.max(geometry.ledger().words)),
+        };
+        world.reload();
+        let name = |resource, part, name: &str| Name {
+            hash: name_hash(name.as_bytes()),
+            node: world.directory.resolve_part(resource, part, name),
+        };
+        let shop = name("by-origin", Part::Origin, "shop");
+        let web = name("chained", Part::Context, "web");
+        // One that a pattern matches, and one that no rule is for.
+        let more = ["pattern-a", "anything"].map(|name| world.directory.resolve(name).slot);
+        let listed = world.directory.list().into_iter();
+        let slots = listed.map(|(_name, slot)| slot).chain(more).collect();
+        Self {
+            slots,
+            shop,
+            web,
+            ..world
         }
     }
 
-    fn run(&self, turns: &[u8], words: &[u64]) {
-        for turn in turns {
-            fill(self.page, self.first_word, words);
-            self.publish(*turn);
-            let at = usize::from(*turn) % self.slots.len();
-            self.clock
-                .0
-                .set(self.clock.0.get() + (u64::from(*turn) << 22));
-            if let Some(&slot) = self.slots.get(at) {
-                self.ask(slot, u32::from(*turn) & 3);
-            }
+    /// Publishes the other set: state in the ledger is kept, brought over or zeroed.
+    fn reload(&self) {
+        let number = self.published.get() + 1;
+        self.published.set(number);
+        let limits = self.sets.limits(usize::try_from(number).unwrap_or(0));
+        let published = self.directory.publish(limits, number << 30);
+        let unplaced = published.expect("they fit").unplaced;
+        assert!(unplaced.is_empty(), "no room for {unplaced:?}");
+    }
+
+    /// Every way through the gate over the same words, whatever the input is.
+    fn turn(&self, turn: u8, words: &[u64]) {
+        fill(self.page, self.first_word, words);
+        if turn & 0x1c == 0x1c {
+            self.reload();
         }
+        self.publish(turn);
+        self.clock.advance(u64::from(turn) << 22);
+        for (number, &slot) in (turn..=u8::MAX).cycle().zip(&self.slots) {
+            self.clock.advance(u64::from(number) << 12);
+            self.ask(slot, number);
+        }
+        self.ledger.clear_seat(1, self.board.resources_used());
     }
 
     /// Whatever the agent says of the scope, the ledger says what is in flight.
@@ -131,24 +192,48 @@ impl World {
         tick.publish_cutoff(0, u32::from(turn));
     }
 
-    fn ask(&self, slot: Slot, lane: u32) {
-        let lane = Lane::numbered(lane);
-        let args = [Arg::Many(&[1, u64::MAX, 3])];
+    fn ask(&self, slot: Slot, number: u8) {
+        let bit = |place: u32| number >> place & 1 == 1;
+        let lane = Lane::numbered(u32::from(number) & 3);
+        let vip = text_hash(Kind::Text, "vip");
+        let lists = [Arg::Many(&[1, u64::MAX, 3]), Arg::One(vip)];
+        let ones = [Arg::One(vip), Arg::None];
+        let named = |name: Name| if bit(3) { name } else { Name::default() };
         let request = Request {
-            args: &args,
+            count: if bit(4) { u32::MAX >> (number >> 3) } else { 1 },
+            args: if bit(2) { &lists } else { &ones },
             prioritized: lane == Lane::SHARED,
+            direction: if bit(5) {
+                Direction::Out
+            } else {
+                Direction::In
+            },
+            class: if bit(6) {
+                Class::Probe
+            } else {
+                Class::Sheddable
+            },
+            origin: named(self.shop),
+            context: named(self.web),
             ..Request::default()
         };
         let mut step = self.gate.enter(&self.clock, lane, slot, request);
         // One wait for each value and each rule is the most.
         for _wait in 0..64 {
-            if let Step::Wait(waiting) = step {
-                step = self.gate.resume(&self.clock, lane, &waiting);
+            let Step::Wait(waiting) = step else { break };
+            let wait_ns = waiting.until_ns().saturating_sub(self.clock.now_ns());
+            assert!(wait_ns <= WAIT_MAX_NS, "a wait of {wait_ns} ns");
+            if bit(7) {
+                let _verdict = self.gate.abandon(&self.clock, lane, &waiting);
+                return;
             }
+            self.clock.advance(wait_ns);
+            step = self.gate.resume(&self.clock, lane, &waiting);
         }
         match step {
             Step::Done(Verdict::Admitted(pass)) => {
-                self.gate.exit(&self.clock, lane, pass, Outcome::Error);
+                let outcome = if bit(5) { Outcome::Ok } else { Outcome::Error };
+                self.gate.exit(&self.clock, lane, pass, outcome);
             }
             Step::Done(_) => {}
             Step::Wait(_) => panic!("a decision ends"),
@@ -165,8 +250,17 @@ fn fill(page: Page, first: usize, words: &[u64]) {
     }
 }
 
+fn worlds() -> [World; 3] {
+    let all = format!("{EVERY_KIND}{FOR_ALL}");
+    [
+        World::new(Sets::new(EVERY_KIND, Quirks::None)),
+        World::new(Sets::new(&all, Quirks::None)),
+        World::new(Sets::new(&all, Quirks::Sentinel189)),
+    ]
+}
+
 thread_local! {
-    static WORLD: OnceCell<World> = const { OnceCell::new() };
+    static WORLDS: OnceCell<[World; 3]> = const { OnceCell::new() };
 }
 
 fuzz_target!(|bytes: &[u8]| {
@@ -179,10 +273,14 @@ fuzz_target!(|bytes: &[u8]| {
         .iter()
         .map(|word| u64::from_le_bytes(*word))
         .collect();
-    WORLD.with(|world| {
-        let world = world.get_or_init(World::new);
-        world.run(turns, &words);
+    WORLDS.with(|worlds_of| {
+        let worlds = worlds_of.get_or_init(worlds);
+        for turn in turns {
+            let world = &worlds[usize::from(*turn) % worlds.len()];
+            world.turn(*turn, &words);
+        }
         // What a service takes for a board must say that it is one.
+        let [world, ..] = worlds;
         fill(world.foreign, 0, &words);
         let _board = Board::open(world.foreign);
         let _ledger = Ledger::open(world.foreign, world.geometry);

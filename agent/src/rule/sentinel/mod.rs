@@ -144,6 +144,21 @@ fn rule(kind: RefusalKind, item: &Node, path: &str, sink: &mut Sink<'_>) -> Opti
     }
 }
 
+/// The fields of a kind of rule, or of a part of one.
+#[cfg(test)]
+pub(super) fn fields_of(kind: &str) -> Vec<crate::config::schema::settings::Row> {
+    match kind {
+        "flow" => flow::FlowFields::default().rows(),
+        "degrade" => degrade::DegradeFields::default().rows(),
+        "param" => param::ParamFields::default().rows(),
+        "system" => system::SystemFields::default().rows(),
+        "authority" => authority::AuthorityFields::default().rows(),
+        "cluster" => cluster::ClusterFields::default().rows(),
+        "items" => param::ItemFields::default().rows(),
+        other => panic!("no kind: {other}"),
+    }
+}
+
 fn foreign<F: Foreign>(item: &Node, path: &str, sink: &mut Sink<'_>) -> Option<Rule> {
     let mut section = Section::open(item, path, sink)?;
     let before = section.fault_count();

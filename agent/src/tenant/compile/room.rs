@@ -108,9 +108,7 @@ impl Room {
     pub fn begin(&mut self, old: &RuleSet, new: &RuleSet, params: usize) {
         let rested = std::mem::take(&mut self.resting);
         self.give_back(&rested);
-        let params = u32::try_from(params).unwrap_or(u32::MAX).saturating_add(1);
-        let share = self.sets.left().checked_div(params).unwrap_or(SETS);
-        self.share = share.clamp(SETS_MIN, SETS);
+        self.share = self.share_of(params);
         self.before = std::mem::take(&mut self.held);
         self.carries.clear();
         let rebuilt = rebuilds(old, new);
@@ -129,6 +127,17 @@ impl Room {
             Fate::Retuned(_) | Fate::New => None,
         };
         self.heirs = fates.iter().zip(new.rules()).map(heir).collect();
+    }
+
+    /// Sets for each of so many rules. Half of all is kept for the set after this one: while its rules take their
+    /// room, those that they replace still have theirs.
+    fn share_of(&self, params: usize) -> u32 {
+        let sets = self.ledger.geometry().value_sets();
+        let twice = params.saturating_mul(2).saturating_add(1);
+        let of_all = u32::try_from(sets.checked_div(twice).unwrap_or(sets)).unwrap_or(SETS);
+        let heads = u32::try_from(params.saturating_add(1)).unwrap_or(u32::MAX);
+        let of_free = self.sets.left().checked_div(heads).unwrap_or(0);
+        of_all.min(of_free).clamp(SETS_MIN, SETS)
     }
 
     /// Ends with the new set: what nobody took over is free after the next one.

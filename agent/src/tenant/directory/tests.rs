@@ -58,7 +58,7 @@ fn hot_parameter_rules_share_the_room_for_values_and_leave_some_for_later_ones()
         now_ns += 10_000_000;
         directory.publish(params(rules), now_ns).unwrap().unplaced
     };
-    // 64 sets: of one rule a half, then a third of all, and what is left.
+    // 64 sets: a third of them for one rule, then a fifth, and a third of what is left.
     for rules in [1, 2, 3] {
         assert_eq!(publish(rules), [], "{rules}");
     }
@@ -73,6 +73,28 @@ fn hot_parameter_rules_share_the_room_for_values_and_leave_some_for_later_ones()
         RuleFault::ValuesFull(64).to_string(),
         "the values of hot-parameter rules need more than 64 sets; raise pages.max_resources and restart"
     );
+}
+
+#[test]
+fn hot_parameter_rules_that_all_change_are_in_force_at_once() {
+    for rules in 1..=4 {
+        let tenant = tenant_with(16);
+        for reload in 1..=6_u64 {
+            let rule = |number| {
+                format!(
+                    "[[param]]\nresource = \"r{number}\"\nindex = 0\ncount = 1\nwindow = \"{reload}s\"\n"
+                )
+            };
+            let set = limits(&(0..rules).map(rule).collect::<String>());
+            let published = tenant.directory().publish(set, reload * 10_000_000);
+            // Those before still have their room, since decisions may be writing there.
+            assert_eq!(
+                published.unwrap().unplaced,
+                [],
+                "{rules} rules, set {reload}"
+            );
+        }
+    }
 }
 
 #[test]

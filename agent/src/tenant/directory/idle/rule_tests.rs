@@ -114,12 +114,16 @@ async fn a_resource_of_a_pattern_goes_when_its_values_are_as_new() {
     let tenant = host(16, VALUES);
     ask(&tenant, "item/1", Outcome::Ok).await.unwrap();
     fill(&tenant, "item/more-");
+    ask(&tenant, "item/more-0", Outcome::Ok).await.unwrap();
     rounds(&tenant, 0..3_600);
-    assert!(has(&tenant, "item/1"));
-    let again = ask(&tenant, "item/1", Outcome::Ok).await;
-    assert_eq!(again, Err(RefusalKind::Param), "its value is remembered");
+    assert!(has(&tenant, "item/1") && has(&tenant, "item/more-0"));
+    for name in ["item/1", "item/more-0"] {
+        let again = ask(&tenant, name, Outcome::Ok).await;
+        assert_eq!(again, Err(RefusalKind::Param), "its value is remembered");
+    }
     rounds(&tenant, 3_600..7_250);
-    assert!(!has(&tenant, "item/1"));
+    let left = ["item/1", "item/more-0"].map(|name| has(&tenant, name));
+    assert_eq!(left, [false; 2]);
 }
 
 #[tokio::test]

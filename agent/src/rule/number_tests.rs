@@ -1,0 +1,362 @@
+//! Every number of every kind of rule, in both forms of files, against numbers that are none, endless, negative,
+//! too large or a text. The fields come from the tables of the forms, so that a new one is asked as well.
+
+use std::fs;
+
+use tempfile::tempdir;
+
+use super::authority::AuthorityOptions;
+use super::cluster::Cluster;
+use super::degrade::DegradeOptions;
+use super::flow::FlowOptions;
+use super::param::{ItemOptions, ParamOptions};
+use super::system::SystemOptions;
+use super::{Quirks, RuleSet, sentinel};
+use crate::config::schema::fault::Fault;
+use crate::config::schema::kind::Shown;
+use crate::config::schema::settings::{Row, Settings as _};
+use crate::rule_source::RuleSource as _;
+use crate::rule_source::directory::DirectorySource;
+
+/// A table of a rule file, around one field.
+struct Form {
+    /// The kind, or the part of one.
+    kind: &'static str,
+    /// Path of its fields in faults.
+    path: &'static str,
+    fields: Vec<Row>,
+    /// What stands before the fields, and after them.
+    around: (&'static str, &'static str),
+    /// Fields that it needs, and such that let others count.
+    needed: &'static [(&'static str, &'static str)],
+}
+
+/// A form of our own.
+fn own(
+    kind: &'static str,
+    path: &'static str,
+    fields: Vec<Row>,
+    (head, needed): (&'static str, &'static [(&'static str, &'static str)]),
+) -> Form {
+    Form {
+        kind,
+        path,
+        fields,
+        around: (head, ""),
+        needed,
+    }
+}
+
+const WARMS: &[(&str, &str)] = &[
+    ("resource", "\"a\""),
+    ("count", "1"),
+    ("behavior", "\"warm_up_pace\""),
+];
+const SLOW: &[(&str, &str)] = &[
+    ("resource", "\"a\""),
+    ("grade", "\"slow_ratio\""),
+    ("threshold", "1"),
+    ("max_rt", "\"1s\""),
+    ("recovery_timeout", "\"1s\""),
+];
+const IN_CLUSTER: &str = "[[flow]]\nresource = \"a\"\ncount = 1\n[flow.cluster]\n";
+const WITH_ITEMS: &str = "[[param]]\nresource = \"a\"\nindex = 0\ncount = 1\n[[param.items]]\n";
+
+fn own_forms() -> Vec<Form> {
+    let (flow, param) = (FlowOptions::default(), ParamOptions::default());
+    let plain: &[_] = &[("resource", "\"a\""), ("count", "1")];
+    let value: &[_] = &[("resource", "\"a\""), ("index", "0"), ("count", "1")];
+    let item: &[_] = &[("value", "\"v\""), ("count", "1")];
+    let listed: &[_] = &[("resource", "\"a\""), ("origins", "[\"b\"]")];
+    let (items, cluster) = (ItemOptions::default(), Cluster::default());
+    let degrade = DegradeOptions::default().rows();
+    let system = SystemOptions::default().rows();
+    let authority = AuthorityOptions::default().rows();
+    vec![
+        own("flow", "flow[0].", flow.rows(), ("[[flow]]\n", plain)),
+        own(
+            "flow warming up",
+            "flow[0].",
+            flow.rows(),
+            ("[[flow]]\n", WARMS),
+        ),
+        own(
+            "cluster",
+            "flow[0].cluster.",
+            cluster.rows(),
+            (IN_CLUSTER, &[("flow_id", "7")]),
+        ),
+        own("degrade", "degrade[0].", degrade, ("[[degrade]]\n", SLOW)),
+        own("param", "param[0].", param.rows(), ("[[param]]\n", value)),
+        own(
+            "items",
+            "param[0].items[0].",
+            items.rows(),
+            (WITH_ITEMS, item),
+        ),
+        own("system", "system[0].", system, ("[[system]]\n", &[])),
+        own(
+            "authority",
+            "authority[0].",
+            authority,
+            ("[[authority]]\n", listed),
+        ),
+    ]
+}
+
+fn sentinel_forms() -> Vec<Form> {
+    let form = |kind, path, around, needed| Form {
+        kind,
+        path,
+        fields: sentinel::fields_of(kind),
+        around,
+        needed,
+    };
+    let rule = ("[{\n", "\n}]\n");
+    vec![
+        form(
+            "flow",
+            "[0].",
+            rule,
+            &[
+                ("resource", "\"a\""),
+                ("controlBehavior", "3"),
+                ("count", "1"),
+            ],
+        ),
+        form(
+            "cluster",
+            "[0].clusterConfig.",
+            (
+                "[{\"resource\": \"a\", \"count\": 1, \"clusterMode\": true, \"clusterConfig\": {\n",
+                "\n}}]\n",
+            ),
+            &[("flowId", "7")],
+        ),
+        form(
+            "degrade",
+            "[0].",
+            rule,
+            &[("resource", "\"a\""), ("count", "1"), ("timeWindow", "1")],
+        ),
+        form(
+            "param",
+            "[0].",
+            rule,
+            &[("resource", "\"a\""), ("paramIdx", "0"), ("count", "1")],
+        ),
+        form(
+            "items",
+            "[0].paramFlowItemList[0].",
+            (
+                "[{\"resource\": \"a\", \"paramIdx\": 0, \"count\": 1, \"paramFlowItemList\": [{\n",
+                "\n}]}]\n",
+            ),
+            &[("object", "\"v\""), ("count", "1")],
+        ),
+        form("system", "[0].", rule, &[("type", "\"system\"")]),
+        form(
+            "authority",
+            "[0].",
+            rule,
+            &[("resource", "\"a\""), ("limitApp", "\"b\"")],
+        ),
+    ]
+}
+
+impl Form {
+    /// A file where a field has this value, and the line it stands on.
+    fn file(&self, json: bool, field: &str, value: &str) -> (String, usize) {
+        let needed = self.needed.iter().filter(|(key, _value)| *key != field);
+        let fields = needed.copied().chain([(field, value)]);
+        let line = |(key, value): (&str, &str)| {
+            if json {
+                format!("\"{key}\": {value}")
+            } else {
+                format!("{key} = {value}")
+            }
+        };
+        let lines: Vec<String> = fields.map(line).collect();
+        let (head, tail) = self.around;
+        let text = format!("{head}{}", lines.join(if json { ",\n" } else { "\n" }));
+        let last = text.lines().count();
+        (format!("{text}{tail}"), last)
+    }
+
+    /// Fields that hold a number or a time.
+    fn numbers(&self) -> impl Iterator<Item = &Row> {
+        let numeric = |row: &&Row| {
+            let single = matches!(row.shown, Shown::Value(_) | Shown::Unset(_));
+            let words = ["number", "duration", "0 ("];
+            // Ids and values may be texts as well, and what stands there is only compared.
+            let numeric = words.iter().any(|word| row.allowed.contains(word));
+            single && numeric && !row.allowed.contains("text")
+        };
+        self.fields.iter().filter(numeric)
+    }
+}
+
+const VALUES: [&str; 10] = [
+    "nan",
+    "inf",
+    "-inf",
+    "-1",
+    "-0.0",
+    "1e308",
+    "1e999",
+    "18446744073709551615",
+    "9223372036854775807",
+    "\"\"",
+];
+/// As JSON has them.
+fn in_json(value: &str) -> String {
+    match value {
+        "nan" => "NaN".to_owned(),
+        "inf" => "Infinity".to_owned(),
+        "-inf" => "-Infinity".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+/// Loads a directory with that file beside one that is sound, as a reload does.
+fn loaded(name: &str, text: &str) -> Result<RuleSet, Vec<Fault>> {
+    let directory = tempdir().unwrap();
+    let sound = "[[flow]]\nresource = \"sound\"\ncount = 1\n";
+    fs::write(directory.path().join("a-sound.toml"), sound).unwrap();
+    fs::write(directory.path().join(name), text).unwrap();
+    DirectorySource::new(directory.path(), Quirks::None).load()
+}
+
+/// What was taken of all that was tried, each as `FORM FIELD VALUE`.
+fn taken(forms: &[Form], json: bool) -> Vec<String> {
+    let mut taken = Vec::new();
+    for form in forms {
+        for (row, value) in form
+            .numbers()
+            .flat_map(|row| VALUES.map(|value| (row, value)))
+        {
+            let value = if json {
+                in_json(value)
+            } else {
+                value.to_owned()
+            };
+            let (text, line) = form.file(json, row.key, &value);
+            let name = format!("{}.{}", form.kind, if json { "json" } else { "toml" });
+            let case = format!("{} {} {value}", form.kind, row.key);
+            match loaded(&name, &text) {
+                // Of values with a threshold of their own, Sentinel leaves those out that are not valid.
+                Ok(set) if !set.warnings().is_empty() => {
+                    let option = format!("{}{}", form.path, row.key);
+                    check(set.warnings(), &case, (&name, line), &option);
+                }
+                Ok(_set) => taken.push(case),
+                Err(faults) => check(
+                    &faults,
+                    &case,
+                    (&name, line),
+                    &format!("{}{}", form.path, row.key),
+                ),
+            }
+        }
+    }
+    taken
+}
+
+/// The fault names file and line, the option and what is allowed. A number that JSON has no word for is no option's.
+fn check(faults: &[Fault], case: &str, (file, line): (&str, usize), option: &str) {
+    let found = faults.iter().find(|fault| {
+        let point = fault.place.point.as_ref();
+        let here = point.is_some_and(|point| point.line == line);
+        here && fault.place.file.ends_with(file)
+            && (fault.option == option || fault.option == "syntax")
+    });
+    let found = found.unwrap_or_else(|| panic!("{case}: {faults:?}"));
+    assert!(
+        !found.allowed.is_empty() && !found.value.is_empty(),
+        "{case}: {found:?}"
+    );
+}
+
+/// What the checks of our form take: a zero is a zero, and the last argument is the first from the end.
+const TAKEN: [&str; 8] = [
+    "flow count -0.0",
+    "flow warming up count -0.0",
+    "cluster flow_id 9223372036854775807",
+    "degrade threshold -0.0",
+    "param index -1",
+    "system load -0.0",
+    "system cpu -0.0",
+    "system qps -0.0",
+];
+
+/// And of Sentinel's: what is negative is not set, and of codes that it does not know it takes the first.
+const TAKEN_OF_SENTINEL: [&str; 26] = [
+    "flow count -0.0",
+    "flow controlBehavior -1",
+    "flow controlBehavior 9223372036854775807",
+    "cluster flowId 9223372036854775807",
+    "cluster strategy -1",
+    "cluster strategy 9223372036854775807",
+    "cluster resourceTimeout -1",
+    "cluster resourceTimeoutStrategy -1",
+    "cluster resourceTimeoutStrategy 9223372036854775807",
+    "cluster acquireRefuseStrategy -1",
+    "cluster acquireRefuseStrategy 9223372036854775807",
+    "cluster clientOfflineTime -1",
+    "degrade count -0.0",
+    "degrade slowRatioThreshold -0.0",
+    "param paramIdx -1",
+    "param count -0.0",
+    "param controlBehavior -1",
+    "param controlBehavior 9223372036854775807",
+    "param maxQueueingTimeMs -1",
+    "system highestSystemLoad -1",
+    "system highestSystemLoad -0.0",
+    "system highestCpuUsage -1",
+    "system highestCpuUsage -0.0",
+    "system qps -1",
+    "system qps -0.0",
+    "system avgRt -1",
+];
+
+#[test]
+fn no_number_of_our_form_is_taken_where_it_is_out_of_range() {
+    assert_eq!(taken(&own_forms(), false), TAKEN);
+}
+
+#[test]
+fn no_number_of_sentinels_form_is_taken_where_it_is_out_of_range() {
+    let mut taken = taken(&sentinel_forms(), true);
+    // It knows no largest number of threads.
+    let threads = ["-1", "9223372036854775807"].map(|value| format!("system maxThread {value}"));
+    taken.retain(|case| !threads.contains(case));
+    assert_eq!(taken, TAKEN_OF_SENTINEL);
+}
+
+#[test]
+fn every_number_is_asked() {
+    let count = |forms: &[Form]| -> Vec<(&str, usize)> {
+        let counts = forms.iter().map(|form| (form.kind, form.numbers().count()));
+        counts.filter(|(_kind, count)| *count > 0).collect()
+    };
+    let own = [
+        ("flow", 4),
+        ("flow warming up", 4),
+        ("cluster", 5),
+        ("degrade", 6),
+        ("param", 5),
+        ("items", 1),
+        ("system", 5),
+    ];
+    assert_eq!(count(&own_forms()), own);
+    let sentinels = [
+        ("flow", 6),
+        ("cluster", 9),
+        ("degrade", 6),
+        ("param", 7),
+        ("items", 1),
+        ("system", 5),
+        ("authority", 1),
+    ];
+    assert_eq!(count(&sentinel_forms()), sentinels);
+}
