@@ -289,8 +289,9 @@ const TAKEN: [&str; 8] = [
     "system qps -0.0",
 ];
 
-/// And of Sentinel's: what is negative is not set, and of codes that it does not know it takes the first.
-const TAKEN_OF_SENTINEL: [&str; 26] = [
+/// And of Sentinel's: what is negative is not set, of codes that it does not know it takes the first, and what is too large for a
+/// count is as much as one can be.
+const TAKEN_OF_SENTINEL: [&str; 32] = [
     "flow count -0.0",
     "flow controlBehavior -1",
     "flow controlBehavior 9223372036854775807",
@@ -304,9 +305,15 @@ const TAKEN_OF_SENTINEL: [&str; 26] = [
     "cluster acquireRefuseStrategy 9223372036854775807",
     "cluster clientOfflineTime -1",
     "degrade count -0.0",
+    "degrade count 1e308",
+    "degrade count 18446744073709551615",
+    "degrade count 9223372036854775807",
     "degrade slowRatioThreshold -0.0",
     "param paramIdx -1",
     "param count -0.0",
+    "param count 1e308",
+    "param count 18446744073709551615",
+    "param count 9223372036854775807",
     "param controlBehavior -1",
     "param controlBehavior 9223372036854775807",
     "param maxQueueingTimeMs -1",
