@@ -70,6 +70,10 @@ impl Foreign for ParamFields {
         ("cluster", "clusterConfig"),
     ];
     fn ours(&self, section: &mut Section<'_, '_>) -> ParamOptions {
+        if self.regex && self.control_behavior == ParamBehavior::Pace {
+            let hint = "a regex rule of Sentinel can only reject";
+            section.refuse(&["controlBehavior", "regex"], "0 (reject)", hint);
+        }
         ParamOptions {
             id: id(self.id.as_ref()),
             mode: self.mode,
@@ -88,7 +92,9 @@ impl Foreign for ParamFields {
             behavior: self.control_behavior,
             max_queueing_time: millis(self.max_queueing_time_ms),
             items: self.items.clone(),
-            cluster: ClusterFields::ours(self.cluster_mode, self.cluster_config.as_ref(), section),
+            // Sentinel asks its server for passes alone; calls in flight are held to the limit here.
+            cluster: ClusterFields::ours(self.cluster_mode, self.cluster_config.as_ref(), section)
+                .filter(|_cluster| self.grade == GradeWord::Qps),
             ..ParamOptions::default()
         }
     }
