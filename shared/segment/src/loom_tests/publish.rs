@@ -64,6 +64,44 @@ fn loom_nobody_gets_past_the_rules_while_the_next_set_is_published() {
     });
 }
 
+/// A decision keeps the view that it began with. Of two publishes within it, the first writes the other copy; only
+/// the second one has moments that matter.
+#[test]
+fn loom_a_view_that_a_second_publish_writes_over_gives_its_own_set_or_nothing() {
+    loom::model(|| {
+        let mut pages = pages(2, 1);
+        let limited = |limit: u32| {
+            let kind = RuleKind::Flow(FlowRule {
+                origin: OriginTest::Any,
+                subject: Subject::Direct,
+                limit: FlowLimit::Concurrency(limit),
+            });
+            let (record, rule) = ruled_by(kind);
+            (Record { rules: 1, ..record }, rule)
+        };
+        let publish = |pages: &mut super::Pages, limit: u32| {
+            let (record, rule) = limited(limit);
+            let set = RuleSet {
+                rules: &[rule],
+                ..RuleSet::default()
+            };
+            pages.writers.rules.publish(set, |_slot| record).unwrap();
+        };
+        let (record, rule) = limited(1);
+        pages.writers.rules.add("r", &record, &[rule]).unwrap();
+        let view = pages.board.view();
+        publish(&mut pages, 2);
+        let decision = thread::spawn(move || {
+            // Reading the record as well would take a minute and more; the model above reads it.
+            if let Some(rule) = view.rule(0) {
+                assert_eq!(rule, limited(1).1);
+            }
+        });
+        publish(&mut pages, 3);
+        decision.join().unwrap();
+    });
+}
+
 #[test]
 fn loom_a_reader_of_the_clock_sees_one_whole_calibration() {
     loom::model(|| {

@@ -1,9 +1,9 @@
 //! A decision in the middle of which two rule sets are published.
 //!
 //! There are two copies, so the second publish writes over the set that the decision began with. No test can hold
-//! a decision up from outside; these hand it the view that it took before. Loom does one publish
-//! (`loom_tests/publish.rs`); with two, each of which writes record, rules and header, a decision has so many moments to
-//! be held up in that a model with two preemptions had not ended after a minute and a half.
+//! a decision up from outside; these hand it the view that it took before. Loom does the same with what a decision
+//! reads of such a view (`loom_tests/publish.rs`); a model of a whole decision under two publishes had not ended after a
+//! minute and a half.
 
 use tidegate_abi::decision::LossMode;
 use tidegate_abi::geometry::Geometry;
