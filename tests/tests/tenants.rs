@@ -166,7 +166,11 @@ fn a_hostile_tenant_takes_neither_permits_nor_seats_of_another() {
     for uid in user::TWO {
         let refused = act_as(uid, exit);
         assert_eq!(refused.status, 404, "{}", refused.body);
-        assert!(refused.body.contains("none of this user is held"), "{}", refused.body);
+        assert!(
+            refused.body.contains("none of this user is held"),
+            "{}",
+            refused.body
+        );
     }
     assert_eq!(agent.inflight("order"), 1);
     // A tenant that takes all its seats leaves the others theirs.
