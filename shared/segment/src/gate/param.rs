@@ -24,9 +24,26 @@ pub(super) struct Run {
     key: ValueKey,
     limit: u32,
     rule: u32,
+    /// Whether the rule refuses, or only observes what it would refuse.
+    enforced: bool,
 }
 
 impl Run {
+    /// Puts it beside those noted before. What a rule only observes makes room for what another one holds to.
+    fn note(self, runs: &mut [Option<Self>]) -> bool {
+        if remember(runs, self) {
+            return true;
+        }
+        let mut noted = runs.iter_mut().flatten();
+        match noted.find(|noted| self.enforced && !noted.enforced) {
+            Some(observed) => {
+                *observed = self;
+                true
+            }
+            None => false,
+        }
+    }
+
     #[cold]
     fn refusal(&self, running: u64) -> Refusal {
         let running = u32::try_from(running).unwrap_or(u32::MAX);
@@ -145,12 +162,13 @@ impl Gate {
             key,
             limit,
             rule: asked.rule.number,
+            enforced: !asked.observes(),
         };
         if running >= u64::from(limit) {
             return Answer::Refuse(run.refusal(running));
         }
         // A value that could not be remembered would never be given back and block itself for ever.
-        if asked.observes() || remember(&mut walk.runs, run) {
+        if run.note(&mut walk.runs) {
             Answer::Go
         } else {
             Answer::Refuse(too_many_values(asked))
@@ -166,12 +184,16 @@ impl Gate {
         let mut held = walk.held;
         for run in walk.runs.iter().flatten() {
             let again = held.values.iter().flatten().any(|key| *key == run.key);
-            let limit = if again || walk.looked_before {
-                u64::MAX
-            } else {
+            let held_to_it = run.enforced && !again && !walk.looked_before;
+            let limit = if held_to_it {
                 u64::from(run.limit)
+            } else {
+                u64::MAX
             };
             if !self.ledger.begin_run(&self.board, seat, run.key, limit) {
+                if !run.enforced {
+                    continue;
+                }
                 self.end_values(&held);
                 let running = self.ledger.running(&self.board, run.key);
                 return Err(run.refusal(running));

@@ -11,12 +11,12 @@ use super::fixture::Fixture;
 
 const LANE: Lane = Lane::numbered(1);
 
-/// A resource where each value of the first argument may run once at a time.
-fn one_of_each(pages: &mut Fixture) -> Slot {
-    let rule = Rule {
-        number: 3,
-        mode: Mode::Enforce,
-        state: 0,
+/// A rule by which each value of the first argument may run once at a time, with half of the sets.
+fn one_at_a_time(number: u32, mode: Mode) -> Rule {
+    Rule {
+        number,
+        mode,
+        state: number,
         quirks: Quirks::None,
         kind: RuleKind::Param(ParamRule {
             index: 0,
@@ -24,16 +24,24 @@ fn one_of_each(pages: &mut Fixture) -> Slot {
             count: 1,
             items: Span::default(),
             sets: Span {
-                start: 0,
-                length: 8,
+                start: number % 2 * 4,
+                length: 4,
             },
         }),
-    };
+    }
+}
+
+/// A resource with such rules.
+fn ruled(pages: &mut Fixture, rules: &[Rule]) -> Slot {
     let record = Record {
         needs: Needs(Needs::RULES),
         ..Record::default()
     };
-    pages.writers.rules.add("r", &record, &[rule]).unwrap()
+    pages.writers.rules.add("r", &record, rules).unwrap()
+}
+
+fn one_of_each(pages: &mut Fixture) -> Slot {
+    ruled(pages, &[one_at_a_time(3, Mode::Enforce)])
 }
 
 #[expect(clippy::panic_in_result_fn, reason = "a test ends here")]
@@ -93,5 +101,25 @@ fn a_list_that_is_longer_than_a_request_may_hold_is_refused_with_that_cause() {
     assert!(!refusal.retry);
     // It holds none of them.
     let pass = enter(&pages, &gate, slot, &list[..VALUES]).unwrap();
+    gate.exit(&pages.clock, LANE, pass, Outcome::Ok);
+}
+
+#[test]
+fn a_rule_that_observes_values_takes_no_place_from_one_that_holds_them() {
+    let mut pages = Fixture::new(LossMode::Open);
+    let rules = [
+        one_at_a_time(2, Mode::Observe),
+        one_at_a_time(3, Mode::Enforce),
+    ];
+    let slot = ruled(&mut pages, &rules);
+    let gate = pages.gate(1, 0);
+    let list = values(VALUES);
+    let pass = enter(&pages, &gate, slot, &list).unwrap();
+    for value in &list {
+        let refusal = enter(&pages, &gate, slot, &[*value]).unwrap_err();
+        assert_eq!((refusal.rule, refusal.value, refusal.limit), (3, 1, 1));
+    }
+    gate.exit(&pages.clock, LANE, pass, Outcome::Ok);
+    let pass = enter(&pages, &gate, slot, &list).unwrap();
     gate.exit(&pages.clock, LANE, pass, Outcome::Ok);
 }
