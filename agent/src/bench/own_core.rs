@@ -25,7 +25,7 @@ const OWN_AT_MOST: f64 = 1.15;
 const STAY: Duration = Duration::from_millis(20);
 
 /// How long to look at all CPUs before the first figure.
-const LOOK: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_secs(3);
 
 thread_local! {
     /// The thread's quickest probe so far, ns.
@@ -64,7 +64,7 @@ impl Probe {
     }
 }
 
-/// Probes every CPU in turn for a second, to know how quick a probe can be before anything is measured.
+/// Probes every CPU in turn for some seconds, to know how quick a probe can be before anything is measured.
 pub(super) fn look_around() {
     let mut place = Place::first();
     let begun = Instant::now();
