@@ -16,16 +16,16 @@ use super::{Allocations, Figure, NoFigure, rules};
 /// A limit that is in force and never reached: all rounds together admit less.
 pub(super) const NEVER_REACHED: u32 = 16_000_000;
 
-/// Rounds are far shorter than a time slice, so that on a busy machine most are not interrupted.
-pub(super) const ROUNDS: u32 = 4000;
-pub(super) const CALLS: u32 = 1000;
+/// Rounds are so short that a neighbour on the core seldom comes and goes within one.
+pub(super) const ROUNDS: u32 = 16_000;
+pub(super) const CALLS: u32 = 250;
 
 /// Passes and refusals whose allocations are counted.
 const COUNTED: u32 = 400_000;
 
 /// Resources of the cold figure.
 const COLD_RESOURCES: u32 = 100_000;
-const COLD_ROUNDS: u32 = 700;
+const COLD_ROUNDS: u32 = 2800;
 
 /// Cache lines that the records, nodes and cells of those resources take.
 const COLD_LINES: usize = 4 * 100_000;

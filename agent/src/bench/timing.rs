@@ -22,8 +22,11 @@ const TELLING: usize = 7;
 /// One round in so many has to be on a core of its own before more of them are looked for.
 const OWN_ONE_IN: usize = 20;
 
+/// Rounds until those on a core of its own are counted again.
+const ROUNDS_AT_ONCE: u32 = 64;
+
 /// Longest time for one figure where the core is shared.
-const WAIT_FOR_OWN: Duration = Duration::from_secs(4);
+const WAIT_FOR_OWN: Duration = Duration::from_secs(10);
 
 /// The clocks that can be measured here.
 #[derive(Debug)]
@@ -124,8 +127,9 @@ pub(super) fn spread_ns(rounds: u32, calls: u32, mut call: impl FnMut()) -> Spre
     let measured = times.0.len();
     let own_share = share(times.own(), measured);
     let end = begun + WAIT_FOR_OWN;
-    for _round in 0..rounds {
-        if times.own() >= measured / OWN_ONE_IN || !place.own_core(end) {
+    for round in 0..rounds {
+        let is_enough = || times.own() >= measured / OWN_ONE_IN;
+        if (round % ROUNDS_AT_ONCE == 0 && is_enough()) || !place.own_core(end) {
             break;
         }
         times.measure(calls, &mut call);
@@ -141,7 +145,7 @@ pub(super) fn spread_ns(rounds: u32, calls: u32, mut call: impl FnMut()) -> Spre
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a few thousand rounds")]
+#[expect(clippy::cast_precision_loss, reason = "some thousand rounds")]
 fn share(part: usize, whole: usize) -> f64 {
     part as f64 / whole.max(1) as f64
 }
