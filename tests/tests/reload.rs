@@ -141,7 +141,7 @@ fn a_directory_of_rules_that_is_gone_lifts_none_of_them_and_an_empty_one_does() 
     let gone = agent.rules_dir().with_extension("away");
     fs::rename(agent.rules_dir(), &gone).expect("the directory is ours");
     let fault = format!(
-        "{}: no such directory (allowed: a directory of rule files) hint: an empty one lifts all rules",
+        "{}: no such directory; allowed: a directory of rule files; an empty one lifts all rules",
         agent.rules_dir().display()
     );
     let told = || agent.log().matches(&fault).count();

@@ -14,7 +14,11 @@ Examples:
 Exit codes: 0 valid, 2 invalid.")]
 pub(super) struct Options {
     /// File to check, with the rules it names
+    #[arg(conflicts_with = "config")]
     file: Option<PathBuf>,
+    /// The same, as other commands take it
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -22,7 +26,7 @@ pub(super) struct Options {
 
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
     let installed = Path::new(DEFAULT_PATH);
-    let file = match &options.file {
+    let file = match options.file.as_ref().or(options.config.as_ref()) {
         Some(file) => Some(file.as_path()),
         None => installed.exists().then_some(installed),
     };
@@ -34,9 +38,17 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
         if !found.is_empty() {
             say_error(found.trim_end());
         }
+        let name = file.map_or("the built-in defaults".into(), Path::to_string_lossy);
+        let counts = report.counts();
         if report.ok {
-            let name = file.map_or("the built-in defaults".into(), Path::to_string_lossy);
-            say(format!("{name}: valid"));
+            let warned = if report.warnings.is_empty() {
+                String::new()
+            } else {
+                format!(" ({counts})")
+            };
+            say(format!("{name}: valid{warned}"));
+        } else {
+            say_error(format!("{name}: not valid ({counts})"));
         }
     }
     if report.ok {

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::schema::fault::Fault;
+use super::schema::fault::{Fault, Place};
+use super::schema::source::{Source, shown};
 use super::{Config, Loaded};
 use crate::rule_source::{DirectorySource, RuleSource as _};
 
@@ -26,6 +27,17 @@ impl Report {
         if self.ok { 0 } else { 2 }
     }
 
+    /// How many faults and warnings there are, in words.
+    pub fn counts(&self) -> String {
+        let counted = |many: usize, one: &str| match many {
+            1 => format!("1 {one}"),
+            _ => format!("{many} {one}s"),
+        };
+        let errors = counted(self.faults.len(), "error");
+        let warnings = counted(self.warnings.len(), "warning");
+        format!("{errors}, {warnings}")
+    }
+
     /// One JSON object on one line.
     ///
     /// # Errors
@@ -39,10 +51,10 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for fault in &self.faults {
-            writeln!(f, "{fault}")?;
+            writeln!(f, "error: {fault}")?;
         }
         for warning in &self.warnings {
-            writeln!(f, "{warning} (warning)")?;
+            writeln!(f, "warning: {warning}")?;
         }
         Ok(())
     }
@@ -54,6 +66,7 @@ pub fn check(path: Option<&Path>) -> Report {
     match Config::load(path) {
         Ok(Loaded { config, warnings }) => {
             report.warnings.extend(warnings);
+            report.faults.extend(of_machine(&config, path));
             for source in config.rule_sources() {
                 check_rules(&source, &mut report);
             }
@@ -62,6 +75,36 @@ pub fn check(path: Option<&Path>) -> Report {
     }
     report.ok = report.faults.is_empty();
     report
+}
+
+/// What a sound configuration asks of this machine and the machine has not. It is no part of reading a file: a
+/// recording is replayed elsewhere.
+pub fn of_machine(config: &Config, file: Option<&Path>) -> Option<Fault> {
+    let group = config.socket.group.as_deref()?;
+    // Where the groups cannot be read, nobody knows.
+    if nix::unistd::Group::from_name(group).ok()?.is_some() {
+        return None;
+    }
+    let source = Source::read(file?).ok()?;
+    let place =
+        place_of(&source, ["socket", "group"]).unwrap_or_else(|| Place::whole(&**source.name()));
+    Some(Fault::at(
+        place,
+        "socket.group",
+        format!("{group:?}"),
+        "a group of this machine",
+        format!(
+            "there is none of that name: make it with `groupadd --system {}`",
+            shown(group)
+        ),
+    ))
+}
+
+/// Where an option of a table stands.
+fn place_of(source: &Source, [table, option]: [&str; 2]) -> Option<Place> {
+    let root = toml::de::DeTable::parse(source.text()).ok()?;
+    let option = root.get_ref().get(table)?.get_ref().get(option)?;
+    Some(source.place(option.span().start))
 }
 
 fn check_rules(source: &DirectorySource, report: &mut Report) {

@@ -34,6 +34,9 @@ use crate::signal::{Roots, online_cpus};
 /// Where an installed agent looks for its file.
 pub const DEFAULT_PATH: &str = "/etc/tidegate/tidegate.toml";
 
+/// Name of the scope of the whole machine.
+const HOST: &str = "host";
+
 /// Most tenants beside the default one.
 pub const TENANTS_MAX: usize = 32;
 
@@ -205,6 +208,13 @@ fn check_config(config: &Config, section: &mut Section<'_, '_>) {
         .map(|scope| scope.name.as_str())
         .collect();
     refuse_repeats(section, "scope", &scopes);
+    if let Some(index) = scopes.iter().position(|name| *name == HOST) {
+        section.refuse(
+            &[&format!("scope[{index}].name")],
+            "any other name",
+            "it stands for the whole machine, whose marks are in [cpu] and [load]",
+        );
+    }
     let services: Vec<&str> = config
         .services
         .iter()

@@ -93,10 +93,9 @@ impl RuleSet {
             };
             match shadowed {
                 Some(by) => {
-                    let allowed = "rules that differ; one authority rule for a resource";
-                    let hint = format!("left out: {by} stands for it");
+                    let hint = format!("repeats {by} and is ignored");
                     let (place, path) = (rule.place, rule.path);
-                    let warning = Fault::at(place, path, rule.id, allowed, hint);
+                    let warning = Fault::at(place, path, rule.id, "", hint);
                     set.warnings.push(warning);
                 }
                 None => set.rules.push(rule),

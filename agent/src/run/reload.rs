@@ -8,7 +8,7 @@ use tidegate_segment::board::RuleFault;
 use tidegate_segment::clock::monotonic_ns;
 
 use crate::config::schema::fault::Fault;
-use crate::config::{Config, Loaded};
+use crate::config::{Config, Loaded, check};
 use crate::control::{Handle, Plan};
 use crate::door::tenants::Tenants;
 use crate::rule::RuleSet;
@@ -101,6 +101,10 @@ pub(super) fn config(
         config: next,
         warnings,
     } = Config::load(file)?;
+    // It would hinder the next start alone, which nobody watches.
+    if let Some(fault) = check::of_machine(&next, file) {
+        return Err(vec![fault]);
+    }
     for warning in &warnings {
         tracing::warn!("{warning}");
     }

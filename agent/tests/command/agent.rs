@@ -199,5 +199,5 @@ fn an_agent_does_not_start_on_bad_rules() {
     let output = tidegate(home.path(), &arguments);
     assert_eq!(output.status.code(), Some(2));
     let text = err(&output);
-    assert!(text.contains("a.toml:4:9 flow[0].count -1"), "{text}");
+    assert!(text.contains("a.toml:4:9: flow[0].count = -1"), "{text}");
 }

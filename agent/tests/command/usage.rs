@@ -56,7 +56,11 @@ fn a_check_tells_every_fault_and_ends_with_2() {
     fs::write(directory.path().join("bad.toml"), text).unwrap();
     let output = tidegate(directory.path(), &["check", "bad.toml"]);
     assert_eq!(output.status.code(), Some(2));
-    for place in ["bad.toml:1:", "bad.toml:3:"] {
+    for place in [
+        "error: bad.toml:1:8: tick = \"1h\"; allowed: ",
+        "error: bad.toml:3:9: cpu.enter = 7; allowed: a number from 0 to 1; a share of 1: write 0.07",
+        "bad.toml: not valid (2 errors, 0 warnings)",
+    ] {
         assert!(err(&output).contains(place), "{}", err(&output));
     }
     let output = tidegate(directory.path(), &["check", "bad.toml", "--json"]);
@@ -72,13 +76,47 @@ fn a_valid_file_is_said_to_be_valid() {
     fs::write(directory.path().join("good.toml"), "[rules]\ndir = \"r\"\n").unwrap();
     let output = tidegate(directory.path(), &["check", "good.toml"]);
     assert!(output.status.success(), "{}", err(&output));
-    assert_eq!(out(&output).trim(), "good.toml: valid");
-    let warning = "r: no such directory (allowed: a directory of rule files) hint: no rule is in force until \
-                   it is there (warning)\n";
+    assert_eq!(
+        out(&output).trim(),
+        "good.toml: valid (0 errors, 1 warning)"
+    );
+    let warning = "warning: r: no such directory; allowed: a directory of rule files; no rule is in force until \
+                   it is there\n";
     assert_eq!(err(&output), warning);
     fs::create_dir(directory.path().join("r")).unwrap();
     let output = tidegate(directory.path(), &["check", "good.toml"]);
     assert_eq!(err(&output), "");
+}
+
+#[test]
+fn field_o11_a_check_takes_the_file_as_other_commands_do() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("c.toml"), "tick = \"1h\"\n").unwrap();
+    let [plain, named] = [&["check", "c.toml"][..], &["check", "--config", "c.toml"]]
+        .map(|arguments| tidegate(directory.path(), arguments));
+    assert_eq!(named.status.code(), Some(2));
+    assert_eq!(err(&named), err(&plain));
+    let both = tidegate(directory.path(), &["check", "c.toml", "--config", "c.toml"]);
+    assert!(err(&both).contains("cannot be used with"), "{}", err(&both));
+}
+
+#[test]
+fn field_o10_a_group_that_is_not_there_and_a_reserved_name_are_told_by_check() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = "[socket]\ngroup = \"nosuchgroup\"\n";
+    fs::write(directory.path().join("c.toml"), text).unwrap();
+    let output = tidegate(directory.path(), &["check", "c.toml"]);
+    assert_eq!(output.status.code(), Some(2));
+    let fault = "error: c.toml:2:9: socket.group = \"nosuchgroup\"; allowed: a group of this machine; there is none \
+                 of that name: make it with `groupadd --system nosuchgroup`\n";
+    assert!(err(&output).starts_with(fault), "{}", err(&output));
+
+    let text = "[[scope]]\nname = \"host\"\ncgroup = \"/x\"\n";
+    fs::write(directory.path().join("c.toml"), text).unwrap();
+    let output = tidegate(directory.path(), &["check", "c.toml"]);
+    assert_eq!(output.status.code(), Some(2));
+    let fault = "c.toml:2:8: scope[0].name = \"host\"; allowed: any other name";
+    assert!(err(&output).contains(fault), "{}", err(&output));
 }
 
 #[test]

@@ -66,6 +66,27 @@ fn every_fault_has_its_place_and_its_message() {
 }
 
 #[test]
+fn field_o11_slips_of_a_first_file_are_told_with_what_to_write() {
+    let told: String = ["slips", "twice"]
+        .map(|case| {
+            let path = bad().join(format!("config/{case}.toml"));
+            config_report(&Source::new(case, std::fs::read_to_string(path).unwrap())).to_string()
+        })
+        .concat();
+    for part in [
+        "cpu.enter = 85; allowed: a number from 0 to 1; a share of 1: write 0.85\n",
+        "cpu.leave = \"75%\"; allowed: a number from 0 to 1; a share of 1: write 0.75\n",
+        "\"32MiB\"; allowed: a whole number from 1 to 65536; write the number alone, without quotes and unit: 32\n",
+        "uid = \"web\"; allowed: a whole number from 0 to 4294967294; write a number, without quotes\n",
+        "flow: no such option here; rules go into a file of their own in the rules directory (rules.dir)",
+        "twice:4:1: enter stands twice, first in line 2 (not valid TOML)\n",
+        "[cpu] stands twice, first in line 1 (not valid TOML)\n",
+    ] {
+        assert!(told.contains(part), "{part:?} is missing in\n{told}");
+    }
+}
+
+#[test]
 fn no_case_is_taken_in_silence() {
     let silent = |report: &Report| report.faults.is_empty() && report.warnings.is_empty();
     for source in cases("config") {
@@ -84,7 +105,7 @@ fn what_sentinel_cannot_pace_is_a_fault_with_its_quirks_alone() {
     let faults = built(Quirks::Sentinel189).unwrap_err();
     assert_eq!(
         faults.iter().map(Fault::to_string).collect::<Vec<_>>(),
-        ["a.toml:4:9 flow[0].count 0.4 (allowed: 0, or at least 0.5 with these quirks)"]
+        ["a.toml:4:9: flow[0].count = 0.4; allowed: 0, or at least 0.5 with these quirks"]
     );
 }
 
@@ -112,28 +133,27 @@ fn file_fault(path: &Path) -> String {
 fn files_that_cannot_be_read_are_named() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
-    let expected = " (allowed: a UTF-8 text file of at most 1 MiB) hint: ";
+    let expected = "; allowed: a UTF-8 text file of at most 1 MiB; ";
 
     let missing = file_fault(&path("missing.toml"));
-    let not_there = "No such file or directory (os error 2)";
     let hint = "create the file or give another path";
     assert_eq!(
         missing,
-        format!("missing.toml: {not_there}{expected}{hint}")
+        format!("error: missing.toml: no such file; {hint}")
     );
 
     std::fs::create_dir(path("directory.toml")).unwrap();
     let hint = "name a file in it";
     assert_eq!(
         file_fault(&path("directory.toml")),
-        format!("directory.toml: is a directory{expected}{hint}")
+        format!("error: directory.toml: is a directory{expected}{hint}")
     );
 
     std::fs::write(path("bytes.toml"), b"# caf\xc3\xa9\ntick = \"\xff\"").unwrap();
     let hint = "save the file as UTF-8";
     assert_eq!(
         file_fault(&path("bytes.toml")),
-        format!("bytes.toml:2:9 file not UTF-8{expected}{hint}")
+        format!("error: bytes.toml:2:9: file = not UTF-8{expected}{hint}")
     );
 
     let large = "#".repeat(usize::try_from(SIZE_MAX).unwrap() + 1);
@@ -141,7 +161,7 @@ fn files_that_cannot_be_read_are_named() {
     let hint = "split the file";
     assert_eq!(
         file_fault(&path("large.toml")),
-        format!("large.toml: larger than 1 MiB{expected}{hint}")
+        format!("error: large.toml: larger than 1 MiB{expected}{hint}")
     );
 
     let rules = path("rules.d");
@@ -151,8 +171,7 @@ fn files_that_cannot_be_read_are_named() {
     assert_eq!(
         file_fault(&path("tidegate.toml")),
         format!(
-            "rules.d: Not a directory (os error 20) (allowed: a readable directory) \
-             hint: {hint}"
+            "error: rules.d: Not a directory (os error 20); allowed: a readable directory; {hint}"
         )
     );
 
@@ -160,7 +179,7 @@ fn files_that_cannot_be_read_are_named() {
     let hint = "give another path";
     assert_eq!(
         file_fault(&path("socket.toml")),
-        format!("socket.toml: not a regular file{expected}{hint}")
+        format!("error: socket.toml: not a regular file{expected}{hint}")
     );
     drop(socket);
 }

@@ -14,6 +14,15 @@ const FAULTS_MAX: usize = 500;
 /// What stands where an option is missing.
 const NOTHING: &str = "nothing";
 
+/// Option of a fault where the text is no TOML or JSON.
+pub(super) const SYNTAX: &str = "syntax";
+
+/// Begins the hint of something that stands twice.
+pub(super) const TWICE: &str = "stands twice";
+
+/// Begins the hint of an option that is none.
+pub(super) const UNKNOWN: &str = "no such option";
+
 /// A file, or where something stands in it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct Place {
@@ -62,7 +71,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// One fault: `file:line:col option value allowed hint`, or `file: value allowed hint` of a whole file.
+/// One fault: place, option, value, what is allowed and a hint; it is told as one sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fault {
     /// Where.
@@ -118,6 +127,7 @@ impl Fault {
     }
 }
 
+/// As a sentence: where, what stands there or is missing, what may stand there, what to do.
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -127,16 +137,61 @@ impl fmt::Display for Fault {
             allowed,
             hint,
         } = self;
-        match place.point {
-            Some(_in_it) => write!(f, "{place} {option} {value} (allowed: {allowed})")?,
-            None => write!(f, "{place}: {value} (allowed: {allowed})")?,
+        write!(f, "{place}: ")?;
+        if option == SYNTAX {
+            let colon = if hint.starts_with(TWICE) { "" } else { ":" };
+            return write!(f, "{value}{colon} {hint} (not valid {allowed})");
         }
-        if hint.is_empty() {
-            Ok(())
+        let mut hint = hint.as_str();
+        if place.point.is_none() {
+            f.write_str(value)?;
+        } else if value == NOTHING {
+            let (whose, key) = owner(option);
+            write!(f, "{whose} has no {key}")?;
+            // The sentence says it already.
+            hint = if hint.starts_with("add `") { "" } else { hint };
+        } else if allowed.is_empty() || hint.starts_with(UNKNOWN) {
+            // It is about the option as such, so what it is set to does not matter.
+            write!(f, "{option}: {hint}")?;
+            hint = "";
         } else {
-            write!(f, " hint: {hint}")
+            let is = if is_of_list(option) { ":" } else { " =" };
+            write!(f, "{option}{is} {value}")?;
+        }
+        if !allowed.is_empty() {
+            write!(f, "; allowed: {allowed}")?;
+        }
+        match hint {
+            "" => Ok(()),
+            _ => write!(f, "; {hint}"),
         }
     }
+}
+
+/// A table of a list, such as `flow[2]`, not one of its options.
+fn is_of_list(option: &str) -> bool {
+    option.ends_with(']') && !option.contains('.')
+}
+
+/// The table of an option in words, and the option's own name.
+fn owner(option: &str) -> (String, &str) {
+    let Some((table, key)) = option.rsplit_once('.') else {
+        return ("the file".to_owned(), option);
+    };
+    let parts = table
+        .strip_suffix(']')
+        .and_then(|list| list.rsplit_once('['));
+    let number = parts.and_then(|(list, index)| {
+        let number = index.parse::<usize>().ok()?.checked_add(1)?;
+        Some((list, number))
+    });
+    let whose = match number {
+        Some(("", number)) => format!("rule number {number}"),
+        Some((list, number)) => format!("[[{list}]] number {number}"),
+        None if table.contains('[') => table.to_owned(),
+        None => format!("[{table}]"),
+    };
+    (whose, key)
 }
 
 /// A fault as a sink keeps it.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::fault::{Fault, Sink};
+use super::fault::{Fault, SYNTAX, Sink};
 use super::{Member, Node, Value};
 
 /// Deepest nesting that is taken apart. Rules need four levels.
@@ -25,7 +25,7 @@ pub fn parse(sink: &mut Sink<'_>) -> Node {
             let message = error.to_string();
             // The place is said already.
             let hint = message.split(" at line ").next().unwrap_or_default();
-            sink.push(Fault::at(place, "syntax", value, "JSON", hint));
+            sink.push(Fault::at(place, SYNTAX, value, "JSON", hint));
             Node {
                 span: 0..0,
                 value: Value::List(Vec::new()),

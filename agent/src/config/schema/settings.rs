@@ -195,6 +195,8 @@ impl<'n, 's> Section<'n, 's> {
             } else if is_known || self.ignored.contains(&key) {
                 seen.push(key);
                 continue;
+            } else if self.path.is_empty() && RULE_TABLES.contains(&key) {
+                RULES_HINT.to_owned()
             } else {
                 nearest("option", key, &self.known)
             };
@@ -238,6 +240,12 @@ impl<'n, 's> Section<'n, 's> {
         renamed.map_or(key, |(_, theirs)| theirs)
     }
 }
+
+/// Tables of rules. A rule file knows them, so elsewhere they are in the wrong file.
+const RULE_TABLES: [&str; 5] = ["flow", "degrade", "param", "system", "authority"];
+
+const RULES_HINT: &str =
+    "no such option here; rules go into a file of their own in the rules directory (rules.dir)";
 
 /// A hint that names the known word most like this one.
 pub(crate) fn nearest(what: &str, key: &str, known: &[&str]) -> String {

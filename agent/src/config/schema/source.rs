@@ -65,7 +65,13 @@ impl Source {
             let allowed = "a UTF-8 text file of at most 1 MiB";
             Box::new(Fault::of_file(&name, value, allowed, hint))
         };
-        let bytes = read_bounded(path).map_err(|error| refuse(error.to_string(), hint(&error)))?;
+        let bytes = read_bounded(path).map_err(|error| {
+            let hint = hint(&error);
+            if error.kind() == io::ErrorKind::NotFound {
+                return Box::new(Fault::of_file(&name, "no such file", "", hint));
+            }
+            refuse(error.to_string(), hint)
+        })?;
         if u64::try_from(bytes.len()).is_ok_and(|length| length > SIZE_MAX) {
             return Err(refuse("larger than 1 MiB".to_owned(), "split the file"));
         }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use toml::de::{DeInteger, DeTable, DeValue};
 
-use super::fault::{Fault, Sink};
+use super::fault::{Fault, SYNTAX, Sink, TWICE};
 use super::source::shown;
 use super::{Member, Node, Value};
 
@@ -41,8 +41,11 @@ fn parse(sink: &mut Sink<'_>) -> Node {
     for error in errors {
         let span = error.span().unwrap_or(0..0);
         let place = sink.source().place(span.start);
-        let value = shown(at_fault(text, &span));
-        sink.push(Fault::at(place, "syntax", value, "TOML", error.message()));
+        let (value, hint) = match error.message() {
+            "duplicate key" => stands_twice(text, &span),
+            message => (shown(at_fault(text, &span)), message.to_owned()),
+        };
+        sink.push(Fault::at(place, SYNTAX, value, "TOML", hint));
     }
     Node {
         span: 0..0,
@@ -64,6 +67,44 @@ fn at_fault<'t>(text: &'t str, span: &Range<usize>) -> &'t str {
         .into_iter()
         .find(|text| !text.is_empty())
         .unwrap_or("nothing")
+}
+
+/// A header or an option that is there twice: how it is written, and where the first one is.
+fn stands_twice(text: &str, span: &Range<usize>) -> (String, String) {
+    let before = text.get(..span.start).unwrap_or_default();
+    let own = text.get(span.clone()).unwrap_or_default();
+    let lines: Vec<&str> = before.lines().collect();
+    // The line that it stands in is there up to it, unless it begins the line.
+    let is_header = !before.ends_with('\n')
+        && lines
+            .last()
+            .is_some_and(|line| line.trim_start().starts_with('['));
+    let header = |line: &str| {
+        let name = line.trim_start().strip_prefix('[')?.split(']').next()?;
+        Some(name.trim() == own)
+    };
+    let (value, first) = if is_header {
+        let earlier = lines.len().saturating_sub(1);
+        let found = lines
+            .iter()
+            .take(earlier)
+            .position(|line| header(line) == Some(true));
+        (format!("[{own}]"), found)
+    } else {
+        let is_of_table = |line: &&str| !line.trim_start().starts_with('[');
+        let found = lines.iter().rev().take_while(|line| is_of_table(line));
+        let found = found.clone().position(|line| {
+            let rest = line.trim_start().strip_prefix(own);
+            rest.is_some_and(|rest| rest.trim_start().starts_with('='))
+        });
+        let from_end = found.and_then(|back| lines.len().checked_sub(back)?.checked_sub(1));
+        (own.to_owned(), from_end)
+    };
+    let hint = first.map_or_else(
+        || TWICE.to_owned(),
+        |line| format!("{TWICE}, first in line {}", line.saturating_add(1)),
+    );
+    (shown(&value), hint)
 }
 
 fn table_value(table: &DeTable<'_>) -> Value {

@@ -16,10 +16,10 @@ impl Scalar for Flag {
     }
     fn parse(&self, value: &Value) -> Result<bool, String> {
         if let Value::Flag(flag) = value {
-            Ok(*flag)
-        } else {
-            Err(number_hint(value))
+            return Ok(*flag);
         }
+        let hint = value.text().map(|_| "write true or false without quotes");
+        Err(hint.unwrap_or_default().to_owned())
     }
     fn written(&self, value: &bool) -> String {
         value.to_string()
@@ -42,7 +42,13 @@ impl<T: Copy + PartialOrd + Display + TryFrom<i64>> Scalar for Whole<T> {
     }
     fn parse(&self, value: &Value) -> Result<T, String> {
         let Value::Integer(number) = value else {
-            return Err(number_hint(value));
+            let is_fraction = value
+                .number()
+                .is_some_and(|number| number.fract() != 0.0 && number.is_finite());
+            let without = || "write it without a fraction".to_owned();
+            return Err(is_fraction
+                .then(without)
+                .unwrap_or_else(|| number_hint(value)));
         };
         T::try_from(*number)
             .ok()
@@ -55,7 +61,7 @@ impl<T: Copy + PartialOrd + Display + TryFrom<i64>> Scalar for Whole<T> {
 }
 
 /// A finite number in a range, both ends included.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Number {
     /// The least.
     pub min: f64,
@@ -74,10 +80,16 @@ impl Scalar for Number {
         format!("a number from {} to {}", self.min, self.max)
     }
     fn parse(&self, value: &Value) -> Result<f64, String> {
+        let is_share = *self == Self::RATIO;
+        if let Some(percent) = value.text().and_then(percent).filter(|_| is_share) {
+            return Err(share_hint(percent));
+        }
         let number = finite(value)?;
         if (self.min..=self.max).contains(&number) {
             // Adding zero turns a negative zero into zero.
             Ok(number + 0.0)
+        } else if is_share && (1.0..=100.0).contains(&number) {
+            Err(share_hint(number))
         } else {
             Err(String::new())
         }
@@ -104,9 +116,7 @@ impl Scalar for Percent {
     }
     fn parse(&self, value: &Value) -> Result<f64, String> {
         let hint = "write it in percent and in quotes, such as \"2%\"";
-        let text = value.text().and_then(|text| text.strip_suffix('%'));
-        let percent = text.and_then(|text| text.trim_end().parse::<f64>().ok());
-        let percent = percent.ok_or(hint)?;
+        let percent = value.text().and_then(percent).ok_or(hint)?;
         if (self.min..=self.max).contains(&percent) {
             Ok(percent / 100.0)
         } else {
@@ -133,18 +143,32 @@ fn finite(value: &Value) -> Result<f64, String> {
     }
 }
 
+/// How to write the number that a text holds.
 fn number_hint(value: &Value) -> String {
-    let hint = if value.text().is_some() {
-        "write it without quotes"
-    } else if value
-        .number()
-        .is_some_and(|number| number.fract() != 0.0 && number.is_finite())
-    {
-        "write it without a fraction"
-    } else {
-        ""
+    let Some(text) = value.text() else {
+        return String::new();
     };
-    hint.to_owned()
+    let text = text.trim();
+    if text.parse::<f64>().is_ok() {
+        return "write it without quotes".to_owned();
+    }
+    let digits = text.split(|one: char| !one.is_ascii_digit()).next();
+    match digits.filter(|digits| !digits.is_empty()) {
+        Some(digits) => format!("write the number alone, without quotes and unit: {digits}"),
+        None => "write a number, without quotes".to_owned(),
+    }
+}
+
+/// The number before a percent sign.
+fn percent(text: &str) -> Option<f64> {
+    text.strip_suffix('%')?.trim_end().parse().ok()
+}
+
+/// How a share is written that was given in percent.
+fn share_hint(percent: f64) -> String {
+    // Three places of the percent are more than anybody writes.
+    let share = (percent * 1e3).round() / 1e5;
+    format!("a share of 1: write {share}")
 }
 
 /// A duration in a range, both ends included, written with its unit.
