@@ -2,7 +2,8 @@
 //!
 //! When other work keeps the CPU busy, refusing more and more of the own requests changes nothing.
 //! The sign: pressure stays for a whole period while little of the earlier rate is admitted, and the
-//! CPU is not in the scope's own use. Then the law rests: the entry limit alone is in force.
+//! CPU is not in the scope's own use. Then the law rests: the entry limit alone is in force. It does not begin to
+//! rest while nothing is done: a wider limit would only let more wait for nothing.
 
 use super::settings;
 
@@ -31,6 +32,8 @@ pub(super) struct Observation {
     pub tick_ns: u64,
     /// Requests done in each second lately.
     pub done_qps: f64,
+    /// Whether any was done in this tick.
+    pub done: bool,
     /// Whether the CPU was short.
     pub short: bool,
     /// Whether the scope's own tasks used the CPU, as far as is known.
@@ -65,7 +68,7 @@ impl EffectCheck {
             },
             Verdict::Doubtful { for_ns } if doubtful => {
                 let for_ns = for_ns.saturating_add(seen.tick_ns);
-                if for_ns < settings.period_ns {
+                if for_ns < settings.period_ns || !seen.done {
                     Verdict::Doubtful { for_ns }
                 } else {
                     Verdict::Ineffective { rested_ns: 0 }

@@ -67,16 +67,10 @@ impl Evidence {
 
     /// Why the CPU is short, the most telling cause first; in flight alone where nothing speaks.
     pub(super) fn cause(self, sample: &Sample, marks: &settings::Evidence) -> Cause {
-        if self.has(Self::THROTTLED) {
-            Cause::Quota
-        } else if over(sample.steal, marks.steal) {
-            Cause::Steal
-        } else if gc_trouble(sample, marks) || over(sample.gc_share, marks.gc_share) {
-            Cause::Gc
-        } else if self.has(Self::BUSY) && of_others(sample, marks) {
-            Cause::Neighbour
+        if let Some(cause) = self.named(sample, marks) {
+            cause
         } else if self.has(Self::BUSY) {
-            Cause::Cpu
+            whose_work(sample, marks)
         } else if self.has(Self::RUN_QUEUE) {
             Cause::RunQueue
         } else if self.has(Self::PRESSURE) {
@@ -84,6 +78,33 @@ impl Evidence {
         } else {
             Cause::InFlight
         }
+    }
+
+    /// Why the CPUs are busy.
+    pub(super) fn cause_of_busy(self, sample: &Sample, marks: &settings::Evidence) -> Cause {
+        self.named(sample, marks)
+            .unwrap_or_else(|| whose_work(sample, marks))
+    }
+
+    /// The cause that a signal of its own names.
+    fn named(self, sample: &Sample, marks: &settings::Evidence) -> Option<Cause> {
+        if self.has(Self::THROTTLED) {
+            Some(Cause::Quota)
+        } else if over(sample.steal, marks.steal) {
+            Some(Cause::Steal)
+        } else if gc_trouble(sample, marks) || over(sample.gc_share, marks.gc_share) {
+            Some(Cause::Gc)
+        } else {
+            None
+        }
+    }
+}
+
+fn whose_work(sample: &Sample, marks: &settings::Evidence) -> Cause {
+    if of_others(sample, marks) {
+        Cause::Neighbour
+    } else {
+        Cause::Cpu
     }
 }
 

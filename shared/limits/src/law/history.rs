@@ -17,11 +17,13 @@ pub(super) struct Tick {
     rt_s: f32,
     /// Whether its response times may become the base time.
     healthy: bool,
+    /// Whether it is no tick of an incident.
+    teaches: bool,
 }
 
 impl Tick {
     /// The tick of a sample on `cpus` effective CPUs.
-    pub(super) fn of(sample: &Sample, cpus: f64, healthy: bool) -> Self {
+    pub(super) fn of(sample: &Sample, cpus: f64, healthy: bool, teaches: bool) -> Self {
         Self {
             length_s: narrow(sample.length_s()),
             done: narrow(sample.done()),
@@ -29,8 +31,14 @@ impl Tick {
             cpu_s: narrow(sample.cpu_s(cpus)),
             successes: narrow(real(sample.successes)),
             rt_s: narrow(seconds(sample.rt_ns)),
-            healthy,
+            healthy: healthy && teaches,
+            teaches,
         }
+    }
+
+    /// Whether it may teach a capacity.
+    pub(super) fn teaches(&self) -> bool {
+        self.teaches
     }
 }
 
@@ -90,8 +98,14 @@ impl History {
 
     /// Sums over the newest `ticks` ticks.
     pub(super) fn sums(&self, ticks: usize) -> Sums {
+        self.sums_where(ticks, |_tick| true)
+    }
+
+    /// Sums over those of the newest `ticks` ticks that `counts` takes.
+    pub(super) fn sums_where(&self, ticks: usize, counts: impl Fn(&Tick) -> bool) -> Sums {
         self.newest_first()
             .take(ticks)
+            .filter(|tick| counts(tick))
             .fold(Sums::default(), |sums, tick| Sums {
                 length_s: sums.length_s + f64::from(tick.length_s),
                 done: sums.done + f64::from(tick.done),

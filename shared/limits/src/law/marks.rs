@@ -5,12 +5,15 @@ use tidegate_abi::decision::{Cause, ScopeState};
 use super::evidence::gc_trouble;
 use super::sample::Sample;
 use super::settings::{Action, Settings};
+use super::step::Step;
 use crate::threshold::{self, Threshold};
 
 /// The thresholds of one scope.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Marks {
     cpu: Threshold,
+    /// Whether the CPU mark is active for a value that only the lowered mark calls too much.
+    lowered: bool,
     load: Threshold,
 }
 
@@ -38,24 +41,21 @@ impl Marks {
     /// lets go.
     pub(super) fn stand_back(&mut self) {
         self.cpu = Threshold::default();
+        self.lowered = false;
     }
 
-    /// Takes the sample of a tick. Trouble with garbage collection lowers the CPU marks.
-    pub(super) fn step(&mut self, sample: &Sample, settings: &Settings) -> Overlay {
-        let collecting = gc_trouble(sample, &settings.evidence);
-        let cpu_marks = cpu_marks(sample, settings);
-        let tick_ns = sample.tick_ns;
-        let cpu = step(&mut self.cpu, sample.busy, tick_ns, cpu_marks);
+    /// Takes a tick into account. Trouble with garbage collection lowers the CPU marks.
+    pub(super) fn step(&mut self, tick: &Step<'_>) -> Overlay {
+        let (sample, settings) = (&tick.sample, tick.settings);
+        let cpu = self.step_cpu(sample, settings);
         let load = step(
             &mut self.load,
             sample.load_per_cpu,
-            tick_ns,
+            sample.tick_ns,
             settings.marks.load,
         );
-        let cause = if cpu && collecting {
-            Some(Cause::Gc)
-        } else if cpu {
-            Some(Cause::Cpu)
+        let cause = if cpu {
+            Some(tick.cause_of_busy())
         } else if load {
             Some(Cause::Load)
         } else {
@@ -64,6 +64,27 @@ impl Marks {
         Overlay {
             active: cause.map(|cause| (settings.marks.action, cause)),
         }
+    }
+
+    /// What the lowered mark began ends when the mark is back: under the usual mark the value is healthy then.
+    fn step_cpu(&mut self, sample: &Sample, settings: &Settings) -> bool {
+        let usual = settings.marks.cpu;
+        let over_usual = usual
+            .zip(sample.busy)
+            .is_some_and(|(marks, busy)| busy >= marks.enter);
+        let mut marks = cpu_marks(sample, settings);
+        let collecting = gc_trouble(sample, &settings.evidence);
+        if self.lowered && !collecting {
+            marks = marks.map(|marks| threshold::Settings {
+                leave: marks.enter,
+                ..marks
+            });
+        }
+        let was_active = self.cpu.is_active();
+        let active = step(&mut self.cpu, sample.busy, sample.tick_ns, marks);
+        let began_lowered = self.lowered || (!was_active && collecting);
+        self.lowered = active && began_lowered && !over_usual;
+        active
     }
 }
 

@@ -38,6 +38,7 @@
 //!
 //! With [`Kind::Sentinel`] none of this judges but Sentinel's plain check, see `sentinel`.
 
+mod base_time;
 mod demand;
 mod effect;
 mod estimate;
@@ -220,33 +221,36 @@ impl Law {
         (held / f64::from(self.published.tight.max(1))).min(1.0)
     }
 
-    fn situation(&self, busy: f64) -> Situation {
+    fn situation(&self, tick: &Step<'_>) -> Situation {
+        // By the limit of the last tick: this one's is not known before it is learnt from.
+        let far = f64::from(self.published.entry) * f64::from(FAR_OVER);
         Situation {
             cpus: self.cpus,
-            busy,
+            busy: tick.busy,
             overload: self.overload.is_some(),
+            far_over: is_far_over(tick, far),
         }
     }
 
     fn limits(&self, tick: &Step<'_>) -> Limits {
-        self.estimate.limits(
-            &self.situation(tick.busy),
-            self.slack.extra(),
-            tick.settings,
-        )
+        self.estimate
+            .limits(&self.situation(tick), self.slack.extra(), tick.settings)
     }
 
     /// Takes the tick into the history, the estimates and the mean demand.
     fn learn(&mut self, tick: &Step<'_>) {
         let healthy = self.overload.is_none() && tick.healthy();
+        // Queueing makes an overloaded service slow; that is no incident.
+        let teaches = self.overload.is_some() || self.estimate.judge(&tick.sample);
         self.history
-            .push(Tick::of(&tick.sample, self.cpus, healthy));
+            .push(Tick::of(&tick.sample, self.cpus, healthy, teaches));
         // With a full CPU what was admitted without a permit is not what was done.
         let full = tick.busy >= tick.settings.estimate.full;
         let unknown = self.unseen.dominate() && full && self.estimate.capacity().is_some();
         if !unknown {
-            let now = self.situation(tick.busy);
-            self.estimate.update(&self.history, &now, tick.settings);
+            let now = self.situation(tick);
+            self.estimate
+                .update(&self.history, &tick.sample, &now, tick.settings);
         }
         self.demand.update(tick);
     }
@@ -262,8 +266,7 @@ impl Law {
         // Decisions that refuse at a limit keep the count just under it.
         let refused = tick.sample.shed > 0;
         let refused_near = refused && self.published.short && is_near(held, limits);
-        let far = limits.entry * f64::from(FAR_OVER);
-        let far_over = held >= far || (refused && held >= far * HELD_UNDER);
+        let far_over = is_far_over(tick, limits.entry * f64::from(FAR_OVER));
         let surge = held >= limits.entry * HELD_UNDER && self.surged(tick);
         let unseen = self.unseen.dominate() && tick.sample.waiters.is_none();
         let unseen = unseen && self.short_ticks >= UNSEEN_TICKS;
@@ -273,6 +276,7 @@ impl Law {
             self.run.enter(self.now_ns, &tick.settings.release.healthy);
             self.budget.enter(self.now_ns);
             self.slack.enter();
+            self.demand.enter();
             let lately = self.history.sums(LATELY_TICKS);
             self.effect.enter(lately.per_second(lately.done));
         }
@@ -292,7 +296,9 @@ impl Law {
     /// had its changes.
     fn recover(&mut self, tick: &Step<'_>, limits: &Limits) {
         let release = &tick.settings.release;
-        let low = self.demand.share() < release.demand_under;
+        // Left now, it would begin again with the next tick.
+        let far_over = is_far_over(tick, limits.calm_entry * f64::from(FAR_OVER));
+        let low = self.demand.share() < release.demand_under && !far_over;
         let ended = self.run.count(low);
         let most = release.most_changes_per_hour;
         if ended && self.budget.has_room(self.now_ns, most) {
@@ -364,6 +370,7 @@ impl Law {
             demand: self.demand.share(),
             capacity_qps: self.estimate.capacity(),
             base_rt_s: self.estimate.base_rt_s(),
+            incident_ns: self.estimate.incident_ns(),
             healthy_needed: self.run.needed(),
             healthy_seen: self.run.seen(),
             resting: self.resting,
@@ -386,7 +393,7 @@ impl Law {
     ) -> (ScopeState, Cause, f64) {
         let settings = tick.settings;
         let own = self.own_state();
-        let overlay = self.marks.step(&tick.sample, settings);
+        let overlay = self.marks.step(tick);
         if self.overload.is_some() && settings.marks.action == Action::Shape {
             self.marks.stand_back();
         }
@@ -424,6 +431,12 @@ impl Law {
                 .max(rate.floor_qps)
         })
     }
+}
+
+/// Whether so much is held that it is overload whatever the CPU says. Decisions that refuse hold the count just
+/// under their limit.
+fn is_far_over(tick: &Step<'_>, far: f64) -> bool {
+    tick.held >= far || (tick.sample.shed > 0 && tick.held >= far * HELD_UNDER)
 }
 
 /// Whether in flight is at half the entry limit or more.

@@ -51,6 +51,9 @@ pub struct Published {
     pub capacity_qps: Option<f64>,
     /// Response time without queueing, seconds; `None` before there is history.
     pub base_rt_s: Option<f64>,
+    /// How long successes have been slow out of all proportion to the base, ns: an incident, of which nothing is
+    /// learnt. 0 while there is none.
+    pub incident_ns: u64,
     /// Healthy ticks in a row that end overload this time.
     pub healthy_needed: u32,
     /// Healthy ticks in a row that were seen.
@@ -77,6 +80,7 @@ impl Published {
         demand: 0.0,
         capacity_qps: None,
         base_rt_s: None,
+        incident_ns: 0,
         healthy_needed: 0,
         healthy_seen: 0,
         resting: false,

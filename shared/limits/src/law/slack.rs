@@ -3,7 +3,8 @@
 //! A service that waits for others keeps fewer requests on the CPU than the model thinks. The sign
 //! is a CPU that is not full in a tick that refused; then the limit grows, unless a task waits for
 //! each CPU anyway: then others use what is missing, or it is measured a little low, and more
-//! requests would only wait. It shrinks again while the CPU is full or tasks queue for it.
+//! requests would only wait. It shrinks again while the CPU is full or tasks queue for it, and does not grow while
+//! nothing is done: those the service waits for may be down, and more requests would only wait for them.
 
 use super::estimate::Limits;
 use super::number::blend;
@@ -27,6 +28,8 @@ pub(super) struct Pressed {
     pub waiting: bool,
     /// Whether requests were refused.
     pub refused: bool,
+    /// Whether work was done.
+    pub done: bool,
 }
 
 impl Slack {
@@ -41,7 +44,7 @@ impl Slack {
         self.busy = blend(self.busy, tick.busy, settings.busy_weight);
         if tick.queueing == Some(true) {
             self.extra *= settings.queue_shrink;
-        } else if tick.refused && !tick.waiting && self.busy < settings.grow_under {
+        } else if tick.refused && tick.done && !tick.waiting && self.busy < settings.grow_under {
             self.extra += (settings.grow * limits.tight).max(1.0);
         } else if self.busy > settings.shrink_over {
             self.extra *= settings.shrink;

@@ -37,6 +37,12 @@ impl Step<'_> {
         !collecting && !self.queueing() && self.busy < estimate.healthy_under
     }
 
+    /// Why the operator's CPU mark is passed.
+    pub(super) fn cause_of_busy(&self) -> Cause {
+        self.evidence
+            .cause_of_busy(&self.sample, &self.settings.evidence)
+    }
+
     /// Why the CPU is short.
     pub(super) fn cause(&self) -> Cause {
         self.evidence.cause(&self.sample, &self.settings.evidence)
@@ -49,6 +55,7 @@ impl Step<'_> {
             busy: self.busy,
             queueing: self.sample.waiters.map(|_| self.queueing()),
             refused: self.sample.shed > 0,
+            done: self.sample.done() > 0.0,
         }
     }
 
@@ -57,6 +64,7 @@ impl Step<'_> {
         Observation {
             tick_ns: self.sample.tick_ns,
             done_qps: lately.per_second(lately.done),
+            done: self.sample.done() > 0.0,
             short: self.evidence.short(),
             own_work: self.sample.own.is_some()
                 && !of_others(&self.sample, &self.settings.evidence),

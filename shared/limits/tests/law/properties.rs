@@ -78,8 +78,92 @@ fn healthy(rate: u64, rt_ms: u64) -> Sample {
     }
 }
 
+/// What must not grow while nothing succeeds: capacity, base time and, within an overload, the limit.
+#[derive(Debug, Clone, Copy)]
+struct Learnt {
+    capacity_qps: f64,
+    base_rt_s: f64,
+    tight: u32,
+    overload: bool,
+}
+
+impl Learnt {
+    fn of(law: &Law) -> Self {
+        let published = law.published();
+        Self {
+            capacity_qps: published.capacity_qps.unwrap_or(0.0),
+            base_rt_s: published.base_rt_s.unwrap_or(0.0),
+            tight: published.tight,
+            // One that has ended and only stays for want of changes has the entry limit.
+            overload: published.state == ScopeState::Overload && !published.resting,
+        }
+    }
+
+    fn has_grown_since(&self, before: &Self) -> bool {
+        self.capacity_qps > before.capacity_qps
+            || self.base_rt_s > before.base_rt_s
+            || (self.overload && before.overload && self.tight > before.tight)
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn field_l1_without_successes_nothing_that_was_learnt_grows_nor_does_the_limit(
+        (rate, rt_ms) in (1..100_u64, 1..400_u64),
+        (before, shed) in (0..120_u32, 0..60_u64),
+        incident in prop::collection::vec(mostly_sound(), 1..300),
+    ) {
+        let mut settings = Settings::default();
+        settings.marks.cpu = None;
+        settings.marks.load = None;
+        let mut law = Law::default();
+        for _tick in 0..before {
+            law.step(&healthy(rate, rt_ms), &settings);
+        }
+        for _tick in 0..before / 3 {
+            let crowd = Sample { inflight: 5000, busy: Some(0.7), shed, ..healthy(rate, rt_ms * 20) };
+            law.step(&crowd, &settings);
+        }
+        let mut last = Learnt::of(&law);
+        for odd in incident {
+            let sample = Sample {
+                successes: 0,
+                rt_ns: 0,
+                one_shot: 0,
+                cpus: Some(2.0),
+                shed: odd.shed % 1000,
+                inflight: odd.inflight,
+                ..odd
+            };
+            law.step(&sample, &settings);
+            let now = Learnt::of(&law);
+            prop_assert!(!now.has_grown_since(&last), "{now:?} after {last:?}");
+            last = now;
+        }
+    }
+
+    #[test]
+    fn field_l2_slow_successes_raise_the_base_by_a_third_of_a_percent_a_second_at_most(
+        rate in 5..100_u64,
+        base_ms in 1..100_u64,
+        slow in prop::collection::vec((1..100_u64, 1..1000_u64), 1..300),
+    ) {
+        let settings = Settings::default();
+        let mut law = Law::default();
+        for _tick in 0..110 {
+            law.step(&healthy(rate, base_ms), &settings);
+        }
+        let base = law.published().base_rt_s.expect("it is warm");
+        for (tick, (successes, times)) in (1_u32..).zip(slow) {
+            let sample = Sample { successes, ..healthy(successes, base_ms * times) };
+            law.step(&sample, &settings);
+            let now = law.published().base_rt_s.expect("it is warm");
+            let most = base * (f64::from(tick) / 2400.0).exp2() * 1.000_001;
+            prop_assert!(now <= most, "{now} s in tick {tick}; at most {most}");
+        }
+    }
 
     #[test]
     fn limits_are_finite_ordered_and_over_the_floor(

@@ -113,3 +113,66 @@ fn too_many_threads_lower_the_limit_of_an_overload_and_keep_its_cause() {
     assert_eq!((after.state, after.cause), (before.state, before.cause));
     assert_eq!(after.tight, 2, "one for each CPU is left");
 }
+
+#[test]
+fn field_l3_a_passed_cpu_mark_names_the_cause_that_the_evidence_names() {
+    let busy = Sample {
+        busy: Some(0.97),
+        own: Some(0.97),
+        ..half_load()
+    };
+    let others = Sample {
+        own: Some(0.02),
+        ..busy
+    };
+    let stolen = Sample {
+        steal: Some(0.4),
+        ..busy
+    };
+    let throttled = Sample {
+        throttle: Some(1.0),
+        throttled_time: Some(0.5),
+        ..busy
+    };
+    for (sample, cause) in [
+        (busy, Cause::Cpu),
+        (others, Cause::Neighbour),
+        (stolen, Cause::Steal),
+        (throttled, Cause::Quota),
+    ] {
+        let passed = replay(&mut warm(), &sample, 30);
+        assert_eq!(
+            (passed.state, passed.cause),
+            (ScopeState::Overload, cause),
+            "{sample:?}"
+        );
+    }
+}
+
+#[test]
+fn field_l5_what_a_lowered_mark_began_ends_when_the_mark_is_back() {
+    let steady = Sample {
+        busy: Some(0.78),
+        own: Some(0.78),
+        ..half_load()
+    };
+    let collecting = Sample {
+        full_gc: Some(3),
+        ..steady
+    };
+    let mut law = warm();
+    assert_eq!(
+        replay(&mut law, &collecting, 30).state,
+        ScopeState::Overload
+    );
+    assert_eq!(replay(&mut law, &steady, 5).state, ScopeState::Healthy);
+    // Over the usual mark too, it is the usual mark's: 0.78 is over the mark to leave it at.
+    let mut law = warm();
+    replay(&mut law, &collecting, 30);
+    let over = Sample {
+        busy: Some(0.9),
+        ..collecting
+    };
+    replay(&mut law, &over, 1);
+    assert_eq!(replay(&mut law, &steady, 600).state, ScopeState::Overload);
+}

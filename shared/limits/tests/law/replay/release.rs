@@ -1,7 +1,7 @@
 //! When overload ends, and when it is said to be of no use.
 
 use tidegate_abi::decision::{Cause, ScopeState};
-use tidegate_limits::law::Sample;
+use tidegate_limits::law::{Law, Sample, Settings};
 
 use super::{full_load, half_load, replay, warm};
 
@@ -58,4 +58,49 @@ fn quick_reentries_ask_for_more_healthy_ticks() {
         );
     }
     assert_eq!(needed, [5, 10, 20, 20]);
+}
+
+#[test]
+fn field_l13_a_cold_scope_at_ten_times_its_capacity_changes_its_state_once() {
+    let mut law = Law::default();
+    let crowd = Sample {
+        shed: 180,
+        ..full_load()
+    };
+    let mut changes = 0;
+    for _tick in 0..100 {
+        let before = law.published().state;
+        changes += u32::from(law.step(&crowd, &Settings::default()).state != before);
+    }
+    assert_eq!(law.published().state, ScopeState::Overload);
+    assert_eq!(changes, 1);
+    assert_eq!(law.published().healthy_needed, 5);
+}
+
+#[test]
+fn a_dead_downstream_changes_the_state_once_and_answers_end_it() {
+    let mut law = warm();
+    let dead = Sample {
+        inflight: 400,
+        successes: 0,
+        rt_ns: 0,
+        passed: 1,
+        shed: 9,
+        busy: Some(0.05),
+        own: Some(0.05),
+        ..half_load()
+    };
+    assert_eq!(replay(&mut law, &dead, 2).state, ScopeState::Overload);
+    // Held to the limit, far less is in flight; that alone is no end.
+    let held = Sample {
+        inflight: 20,
+        ..dead
+    };
+    for _tick in 0..300 {
+        assert_eq!(replay(&mut law, &held, 1).state, ScopeState::Overload);
+    }
+    assert_eq!(
+        replay(&mut law, &half_load(), 30).state,
+        ScopeState::Healthy
+    );
 }
