@@ -200,6 +200,8 @@ pub struct LedgerMap {
     pub totals: Region,
     /// One record for each (seat, lane, node), see [`crate::ledger::cell`].
     pub cells: Region,
+    /// One record for each node, see [`crate::ledger::times`].
+    pub times: Region,
     /// Words of the whole ledger.
     pub words: usize,
 }
@@ -259,7 +261,8 @@ impl Geometry {
             crate::ledger::cell::WORDS,
             rows.wrapping_mul(self.resources as usize),
         );
-        let words = cells.end();
+        let times = Region::after(cells, crate::ledger::times::WORDS, self.resources as usize);
+        let words = times.end();
         LedgerMap {
             header,
             scopes,
@@ -269,6 +272,7 @@ impl Geometry {
             values,
             totals,
             cells,
+            times,
             words,
         }
     }

@@ -111,6 +111,26 @@ pub mod node {
     }
 }
 
+/// Word numbers of the times of a node. All are free-running.
+pub mod times {
+    /// Words of a record.
+    pub const WORDS: usize = 16;
+    /// Words for response times.
+    pub const BUCKETS: usize = WAITED;
+    /// A time of fewer ns than 2 to this power is in no word: it is one of the successes that no word has. So the
+    /// calls that are over soonest pay one comparison.
+    pub const FIRST_BIT: u32 = 18;
+
+    crate::list::listed! {
+        FIELDS: usize;
+        /// Requests that ended well after 2^18 ns and before 2^19. Each of the fourteen words after it is for times
+        /// of twice the length, the last one for all from 2^32 ns on.
+        TOOK = 0;
+        /// How often a rule let a request wait.
+        WAITED = 15;
+    }
+}
+
 /// Word numbers of a line of rule state.
 pub mod state {
     /// Words of a line.

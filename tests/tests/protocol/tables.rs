@@ -119,6 +119,7 @@ fn ledger_regions() -> Vec<(&'static str, Region)> {
         values,
         totals,
         cells,
+        times,
         words: _,
     } = example().ledger();
     vec![
@@ -130,6 +131,7 @@ fn ledger_regions() -> Vec<(&'static str, Region)> {
         ("values", values),
         ("totals", totals),
         ("cells", cells),
+        ("times", times),
     ]
 }
 
@@ -187,6 +189,7 @@ fn words() -> Vec<(&'static str, String)> {
         ("ledger state", ledger::state::FIELDS, ledger::state::WORDS),
         ("ledger total", ledger::total::FIELDS, ledger::total::WORDS),
         ("ledger cell", ledger::cell::FIELDS, ledger::cell::WORDS),
+        ("ledger times", ledger::times::FIELDS, ledger::times::WORDS),
     ]
     .map(|(name, fields, size)| (name, record(name, fields, size)))
     .to_vec()

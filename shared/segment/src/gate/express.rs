@@ -282,6 +282,7 @@ impl Gate {
             self.complete_short(ticket, state, (outcome, rt_ns), now_ns)?;
         }
         desk.end(outcome, rt_ns);
+        self.ledger.count_time(ticket.slot(), (outcome, rt_ns), ONE);
         Some(())
     }
 

@@ -74,6 +74,7 @@ impl Gate {
         let Some(wait_ns) = wait else {
             return Step::Done(Verdict::Refused(ask.refuse(refusal)));
         };
+        self.ledger.count_wait(ask.slot);
         let generation = self.board.rules_generation();
         let begun = Walk::begin(ask.slot, request, ask.now_ns, generation);
         let walk = Walk::borrowed(&begun, record, wait_ns);
@@ -85,7 +86,8 @@ impl Gate {
         self.take_place(ask.slot, ask.request.count, limit)
             .map_err(|inflight| {
                 if let Some(node) = self.ledger.node(ask.slot.index) {
-                    node.count_refused((inflight, limit), ask.now_ns);
+                    let count = ask.request.count;
+                    node.count_refused(count, (inflight, limit), ask.now_ns);
                 }
                 Refusal::concurrency(rule, inflight, limit).spread(ask.now_ns)
             })

@@ -336,6 +336,8 @@ impl Gate {
         if self.board.is_held(pass.slot) {
             books.mark();
             books.cell.ended(outcome, pass.count, rt_ns);
+            let ended = (outcome, rt_ns);
+            self.ledger.count_time(pass.slot, ended, pass.count);
         }
         if matches!(pass.direction, Direction::In) {
             books.totals.ended(outcome, rt_ns);

@@ -36,7 +36,7 @@ impl Gate {
             None => Ok(()),
             Some(mark) => {
                 let refusal = refusal(&system, mark, &measured).spread(ask.now_ns);
-                node.count_refused((refusal.value, refusal.limit), ask.now_ns);
+                node.count_refused(1, (refusal.value, refusal.limit), ask.now_ns);
                 Err(refusal)
             }
         }

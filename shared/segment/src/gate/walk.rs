@@ -215,6 +215,7 @@ impl Gate {
             Answer::Refuse(refusal) => Step::Done(self.refuse_walk(ask, view, &walk, refusal)),
             Answer::Wait(wait_ns) | Answer::WaitHere(wait_ns) | Answer::Borrowed(_, wait_ns) => {
                 walk.waited_ns = walk.waited_ns.saturating_add(wait_ns);
+                self.ledger.count_wait(ask.slot);
                 let until_ns = ask.now_ns.saturating_add(wait_ns);
                 Step::Wait(Waiting { until_ns, walk })
             }
@@ -396,6 +397,7 @@ impl Gate {
             if let Some(books) = self.books(lane, slot) {
                 books.mark();
                 books.cell.ended(outcome, pass.count, rt_ns);
+                self.ledger.count_time(slot, (outcome, rt_ns), pass.count);
             }
         }
         // With quirks every request walks.

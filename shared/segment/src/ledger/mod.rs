@@ -9,6 +9,7 @@ mod item;
 mod node;
 mod state;
 mod sums;
+mod times;
 mod values;
 
 pub use cell::{Cell, Places, Row, SeatRows, Totals};
@@ -16,12 +17,14 @@ pub use item::Item;
 pub use node::{Admission, BUCKET, Node};
 pub use state::{BreakerChanges, LastRefused, State};
 pub use sums::{NodeCounts, ScopeCounts};
+pub use times::NodeTimes;
 pub use values::{Stepped, ValueKey};
 
 use tidegate_abi::decision::Class;
 use tidegate_abi::geometry::Geometry;
 use tidegate_abi::ledger::{
-    cell as cell_field, header, node as node_field, scope, seat, state as state_field, total, value,
+    cell as cell_field, header, node as node_field, scope, seat, state as state_field,
+    times as times_field, total, value,
 };
 use tidegate_limits::fairness::cutoff::Inlet;
 
@@ -41,6 +44,7 @@ pub struct Ledger {
     values: &'static [[Word; value::WORDS]],
     totals: &'static [[Word; total::WORDS]],
     cells: &'static [[Word; cell_field::WORDS]],
+    times: &'static [[Word; times_field::WORDS]],
 }
 
 impl core::fmt::Debug for Ledger {
@@ -111,6 +115,7 @@ impl Ledger {
             values: page.records(map.values),
             totals: page.records(map.totals),
             cells: page.records(map.cells),
+            times: page.records(map.times),
         })
     }
 
@@ -274,6 +279,7 @@ impl Ledger {
             return;
         };
         self.nodes.get(place).into_iter().flatten().for_each(zero);
+        self.clear_times(slot);
         for seat in 0..seats {
             for lane in 0..self.geometry.lanes() {
                 let Some(row) = self.geometry.row(seat, lane) else {

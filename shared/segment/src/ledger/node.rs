@@ -284,11 +284,11 @@ impl Node {
         fields.map(|field| crate::sync::peek(self.line, field))
     }
 
-    /// Counts what the plain concurrency rule refused, or on the inbound node a system rule, and keeps
-    /// the value measured and the limit.
+    /// Counts what the plain concurrency rule refused, as often as the request stands for, or on the inbound node
+    /// a system rule, and keeps the value measured and the limit.
     #[cold]
-    pub fn count_refused(&self, (value, limit): (u32, u32), now_ns: u64) {
-        self.line[field::REFUSED].count(1);
+    pub fn count_refused(&self, count: u32, (value, limit): (u32, u32), now_ns: u64) {
+        self.line[field::REFUSED].count(u64::from(count));
         // Relaxed: figures for people, each whole by itself.
         self.line[field::LAST].store(crate::board::halves(value, limit), Ordering::Relaxed);
         self.line[field::LAST_NS].store(now_ns, Ordering::Relaxed);

@@ -232,6 +232,15 @@ impl Ledger {
 }
 
 impl NodeCounts {
+    /// Requests refused by rules of a kind.
+    pub fn refused_by(&self, kind: RefusalKind) -> u64 {
+        let kinds = RefusalKind::ALL.iter().zip(self.refused);
+        kinds
+            .filter(|(known, _count)| **known == kind)
+            .map(|(_known, count)| count)
+            .sum()
+    }
+
     fn add_cell(&mut self, cell: &[Word; cell_field::WORDS]) {
         let word = |field: usize| peek(cell, field);
         let add = |sum: &mut u64, amount: u64| *sum = sum.wrapping_add(amount);

@@ -17,4 +17,6 @@ mod scope;
 #[cfg(test)]
 mod short;
 #[cfg(test)]
+mod times;
+#[cfg(test)]
 mod values;
