@@ -93,6 +93,9 @@ impl Context {
         // Relaxed: a flag for people.
         self.reload_failed
             .store(u64::from(!succeeded), Ordering::Relaxed);
+        if succeeded {
+            self.metrics.note_reload();
+        }
     }
 
     /// Whether the last reload was taken over; true before the first.

@@ -133,6 +133,20 @@ impl Body {
         }
     }
 
+    /// Name or pattern of its resource, `*` for breakers of all that have none; `None` for a rule on a scope.
+    pub fn resource(&self) -> Option<&str> {
+        match self {
+            Self::Authority(rule) => Some(&rule.resource),
+            Self::Param(rule) => Some(rule.resource.text()),
+            Self::Flow(rule) => Some(rule.resource.text()),
+            Self::Degrade(rule) => Some(match &rule.resource {
+                degrade::Guarded::Name(name) => name,
+                degrade::Guarded::Unguarded => "*",
+            }),
+            Self::System(_) => None,
+        }
+    }
+
     /// The flow rule, if it is one.
     pub const fn flow(&self) -> Option<&Flow> {
         if let Self::Flow(flow) = self {

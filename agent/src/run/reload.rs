@@ -78,7 +78,7 @@ async fn rules_of(source: &DirectorySource, tenant: &Tenant) -> Result<usize, Ve
 async fn publish(rules: &Arc<RuleSet>, tenant: &Tenant) -> Result<Published, RuleFault> {
     loop {
         let limits = Limits::of(Arc::clone(rules));
-        match tenant.directory().publish(limits, monotonic_ns()) {
+        match tenant.publish(limits, monotonic_ns()) {
             Ok(published) => return Ok(published),
             Err(PublishFault::NoRoom(fault)) => return Err(fault),
             Err(PublishFault::TooSoon(TooSoon { wait_ns })) => {

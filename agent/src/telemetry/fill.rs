@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidegate_abi::board::ScopeWord;
-use tidegate_abi::decision::{RefusalKind, ScopeState};
+use tidegate_abi::decision::{Mode, RefusalKind, ScopeState};
 use tidegate_limits::breaker::State;
 use tidegate_segment::clock::monotonic_ns;
 
@@ -15,6 +15,7 @@ use crate::door::Context;
 use crate::door::tenants::Named;
 use crate::signal::{Pressure, TriggerForm};
 use crate::tenant::Tenant;
+use crate::tenant::rule_counts::Counts;
 
 /// A scrape of the agent, the scopes and these tenants.
 pub fn scrape(context: &Context, tenants: &[Named]) -> Scrape {
@@ -92,6 +93,7 @@ fn label(named: &Named) -> &str {
 
 fn fill_tenant(scrape: &mut Scrape, label: &str, tenant: &Tenant) {
     fill_resources(scrape, label, tenant);
+    fill_rules(scrape, label, tenant);
     fill_breakers(scrape, label, tenant);
     let clients = u64::try_from(tenant.clients().count()).unwrap_or(u64::MAX);
     scrape.set_count(MetricId::Clients, &[label], clients);
@@ -131,8 +133,26 @@ fn fill_resources(scrape: &mut Scrape, label: &str, tenant: &Tenant) {
         }
         scrape.set_count(MetricId::ResourceFailed, &labels, counts.error);
         scrape.set_count(MetricId::ResourceInflight, &labels, counts.inflight);
-        let sum = Duration::from_nanos(counts.rt_ns);
-        scrape.set_summary(MetricId::ResourceRt, &labels, counts.success, sum);
+        let times = tenant.ledger().times(slot);
+        scrape.set_count(MetricId::ResourceWaits, &labels, times.waited);
+        let ended = (counts.success, Duration::from_nanos(counts.rt_ns));
+        scrape.set_times(MetricId::ResourceRt, &labels, ended, &times);
+    }
+}
+
+/// What each rule did. A rule that has only ever refused, or only observed, has the series of that alone.
+fn fill_rules(scrape: &mut Scrape, label: &str, tenant: &Tenant) {
+    for rule in tenant.rule_counts() {
+        let (kind, id) = &rule.key;
+        let resource = rule.resource.as_deref().unwrap_or_default();
+        let labels = [&**id, kind.name(), resource, label];
+        let Counts { refused, observed } = rule.counts;
+        if rule.mode == Mode::Enforce || refused > 0 {
+            scrape.set_rule(MetricId::RuleRefused, labels, refused);
+        }
+        if rule.mode == Mode::Observe || observed > 0 {
+            scrape.set_rule(MetricId::RuleObserved, labels, observed);
+        }
     }
 }
 

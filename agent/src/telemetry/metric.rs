@@ -59,8 +59,12 @@ pub enum Label {
     Tenant,
     /// Name of a resource; the scrape bounds them.
     Resource,
-    /// Id of a rule.
+    /// Id of a rule; the scrape bounds those of [`MetricId::RuleRefused`] and [`MetricId::RuleObserved`].
     Rule,
+    /// Kind of a rule, see [`tidegate_abi::decision::RefusalKind`].
+    RuleKind,
+    /// Resource of a rule as the rule has it: a name or a pattern.
+    RuleResource,
     /// What tasks wait for, see [`crate::signal::Pressure`].
     Pressure,
     /// Kind of reason for a missing value, see [`crate::signal::Fault::cause`].
@@ -85,8 +89,9 @@ impl Label {
             Self::State => "state",
             Self::Limit => "limit",
             Self::Tenant => "tenant",
-            Self::Resource => "resource",
+            Self::Resource | Self::RuleResource => "resource",
             Self::Rule => "rule",
+            Self::RuleKind => "kind",
             Self::Reason => "reason",
             Self::Ladder => "ladder",
             Self::Rung => "rung",
@@ -178,8 +183,14 @@ metric_table! {
         "Requests that ended with an error.";
     ResourceInflight: "tidegate_resource_inflight" Gauge None [Resource Tenant]
         "Requests in flight.";
-    ResourceRt: "tidegate_resource_rt_seconds" Summary Seconds [Resource Tenant]
-        "Response times of the requests that ended well.";
+    ResourceWaits: "tidegate_resource_waits_total" Counter None [Resource Tenant]
+        "How often a rule let a request wait for its turn.";
+    ResourceRt: "tidegate_resource_rt_seconds" Histogram Seconds [Resource Tenant]
+        "Response times of the requests that ended well; the first 200 resources have buckets.";
+    RuleRefused: "tidegate_rule_refused_total" Counter None [Rule RuleKind RuleResource Tenant]
+        "Requests that the rule refused; rules over the bound on label values are the rule __other__.";
+    RuleObserved: "tidegate_rule_observed_total" Counter None [Rule RuleKind RuleResource Tenant]
+        "Requests that the rule would have refused if it did not only observe.";
     BreakerState: "tidegate_breaker_state" Gauge None [Resource Rule State Tenant]
         "1 for the state that the breaker is in (closed, open or half-open), else 0.";
     BreakerChanges: "tidegate_breaker_changes_total" Counter None [Resource Rule State Tenant]
@@ -203,6 +214,9 @@ metric_table! {
         "Number of the rule set in force.";
     ConfigReloadSuccessful: "tidegate_config_last_reload_successful" Gauge None []
         "1 if the last reload of configuration and rules was taken over, 0 if it was refused.";
+
+    ConfigReloadTime: "tidegate_config_last_reload_success_timestamp_seconds" Gauge Seconds []
+        "When configuration and rules were last taken over, Unix time; the start counts.";
 
     Rung: "tidegate_rung" Gauge None [Ladder Rung]
         "The step of a ladder that is in use; the value is always 1.";

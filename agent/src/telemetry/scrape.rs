@@ -7,8 +7,14 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use prometheus::core::Collector as _;
-use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType, Summary};
+use prometheus::proto::{
+    Bucket, Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType, Summary,
+};
 use prometheus::{Histogram, HistogramOpts, TextEncoder};
+use rustix::time::{ClockId, clock_gettime};
+use tidegate_abi::ledger::times::BUCKETS;
+use tidegate_segment::ledger::NodeTimes;
+use tidegate_segment::sync::{Ordering, Word};
 
 use super::metric::{Kind, Label, MetricId, Row};
 
@@ -18,7 +24,13 @@ pub const CONTENT_TYPE: &str = prometheus::TEXT_FORMAT;
 /// Most resources with series of their own; the others are summed up in [`OTHER`].
 pub const RESOURCES_MAX: usize = 1000;
 
-/// Name of the resources over [`RESOURCES_MAX`] taken together.
+/// Most resources whose response times are sorted into buckets; of the others there is the sum.
+pub const HISTOGRAMS_MAX: usize = 200;
+
+/// Most rules with series of their own; the others are summed up in [`OTHER`].
+pub const RULES_MAX: usize = 1000;
+
+/// Name of the resources over [`RESOURCES_MAX`] taken together, and of the rules over [`RULES_MAX`].
 pub const OTHER: &str = "__other__";
 
 /// Upper bounds of the buckets of tick lateness, seconds. The promise is 0.1.
@@ -28,6 +40,8 @@ const LATE_BUCKETS: [f64; 9] = [0.0005, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.
 #[derive(Debug)]
 pub struct Metrics {
     tick_late: Histogram,
+    /// Unix time.
+    reloaded_s: Word,
 }
 
 impl Metrics {
@@ -38,9 +52,12 @@ impl Metrics {
     pub fn new() -> Result<Self, prometheus::Error> {
         let row = MetricId::TickLate.row();
         let opts = HistogramOpts::new(row.name, row.help).buckets(LATE_BUCKETS.to_vec());
-        Ok(Self {
+        let metrics = Self {
             tick_late: Histogram::with_opts(opts)?,
-        })
+            reloaded_s: Word::new(0),
+        };
+        metrics.note_reload();
+        Ok(metrics)
     }
 
     /// Takes down how late a tick began. Does not allocate.
@@ -48,12 +65,23 @@ impl Metrics {
         self.tick_late.observe(late.as_secs_f64());
     }
 
+    /// Takes down that configuration and rules are taken over now.
+    pub fn note_reload(&self) {
+        let now = clock_gettime(ClockId::Realtime);
+        // Relaxed: a figure for people.
+        self.reloaded_s
+            .store(u64::try_from(now.tv_sec).unwrap_or(0), Ordering::Relaxed);
+    }
+
     /// Begins a scrape.
     pub fn scrape(&self) -> Scrape {
-        Scrape {
+        let mut scrape = Scrape {
             tick_late: self.tick_late.collect(),
             ..Scrape::default()
-        }
+        };
+        let reloaded_s = self.reloaded_s.load(Ordering::Relaxed);
+        scrape.set_count(MetricId::ConfigReloadTime, &[], reloaded_s);
+        scrape
     }
 }
 
@@ -64,13 +92,20 @@ pub struct Scrape {
     families: BTreeMap<MetricId, BTreeMap<Vec<String>, Value>>,
     resources: HashSet<String>,
     other_resources: HashSet<String>,
+    rules: usize,
+    histograms: usize,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Value {
     sum: f64,
     count: u64,
+    /// How many of `count` are under each bound.
+    under: Option<Under>,
 }
+
+/// How many were under each bound of [`NodeTimes::bounds_ns`].
+type Under = [u64; BUCKETS];
 
 impl Scrape {
     /// Sets a counter or a gauge. `labels` are the values of the row's labels, in their order.
@@ -80,7 +115,7 @@ impl Scrape {
             labels,
             Value {
                 sum: value,
-                count: 0,
+                ..Value::default()
             },
         );
     }
@@ -102,7 +137,41 @@ impl Scrape {
     /// Sets a summary: how many durations there were and their sum.
     pub fn set_summary(&mut self, id: MetricId, labels: &[&str], count: u64, sum: Duration) {
         let sum = sum.as_secs_f64();
-        self.add(id, labels, Value { sum, count });
+        let value = Value {
+            sum,
+            count,
+            under: None,
+        };
+        self.add(id, labels, value);
+    }
+
+    /// Sets a histogram of response times: those that ended well, the sum of their times, and those of them that
+    /// took long.
+    pub fn set_times(
+        &mut self,
+        id: MetricId,
+        labels: &[&str],
+        (count, sum): (u64, Duration),
+        times: &NodeTimes,
+    ) {
+        self.histograms = self.histograms.saturating_add(1);
+        let value = Value {
+            sum: sum.as_secs_f64(),
+            count,
+            under: (self.histograms <= HISTOGRAMS_MAX).then(|| under(count, times)),
+        };
+        self.add(id, labels, value);
+    }
+
+    /// Sets what a rule did.
+    pub fn set_rule(&mut self, id: MetricId, labels: [&str; 4], count: u64) {
+        self.rules = self.rules.saturating_add(1);
+        let [_rule, _kind, _resource, tenant] = labels;
+        if self.rules <= RULES_MAX {
+            self.set_count(id, &labels, count);
+        } else {
+            self.set_count(id, &[OTHER, "", "", tenant], count);
+        }
     }
 
     /// The answer in Prometheus' text format.
@@ -136,6 +205,12 @@ impl Scrape {
         let series = self.families.entry(id).or_default().entry(key).or_default();
         series.sum += value.sum;
         series.count = series.count.saturating_add(value.count);
+        if let Some(under) = value.under {
+            let sums = series.under.get_or_insert_default();
+            for (sum, more) in sums.iter_mut().zip(under) {
+                *sum = sum.saturating_add(more);
+            }
+        }
     }
 
     /// The value of a label, or [`OTHER`] for a resource over the bound.
@@ -190,14 +265,45 @@ fn metric(row: Row, labels: &[String], value: Value) -> Metric {
             summary.set_sample_count(value.count);
             metric.set_summary(summary);
         }
-        // A histogram is collected from the library and never comes here.
-        Kind::Gauge | Kind::Histogram => {
+        Kind::Histogram => metric.set_histogram(histogram(value)),
+        Kind::Gauge => {
             let mut gauge = Gauge::default();
             gauge.set_value(value.sum);
             metric.set_gauge(gauge);
         }
     }
     metric
+}
+
+/// How many of `count` requests were under each bound. Those that no bucket has were under all of them.
+fn under(count: u64, times: &NodeTimes) -> Under {
+    let long = times
+        .took
+        .iter()
+        .fold(0_u64, |sum, more| sum.saturating_add(*more));
+    let mut seen = count.saturating_sub(long);
+    times.took.map(|more| {
+        let under = seen;
+        seen = seen.saturating_add(more);
+        under
+    })
+}
+
+fn histogram(value: Value) -> prometheus::proto::Histogram {
+    let bounds = NodeTimes::bounds_ns().map(|bound| Duration::from_nanos(bound).as_secs_f64());
+    let buckets = value.under.into_iter().flatten().zip(bounds);
+    let buckets = buckets.map(|(under, bound)| {
+        let mut bucket = Bucket::default();
+        // A count that was read later than the buckets, or comes from a page that lies, is over none of them.
+        bucket.set_cumulative_count(under.min(value.count));
+        bucket.set_upper_bound(bound);
+        bucket
+    });
+    let mut histogram = prometheus::proto::Histogram::default();
+    histogram.set_bucket(buckets.collect());
+    histogram.set_sample_sum(value.sum);
+    histogram.set_sample_count(value.count);
+    histogram
 }
 
 fn pair(label: Label, value: &str) -> LabelPair {
@@ -224,11 +330,14 @@ mod tests {
         scrape.set_flag(MetricId::ScopeState, &["host", "overload"], true);
         scrape.set_count(MetricId::ResourcePassed, &["order-create", "shop"], 8);
         scrape.set(MetricId::Signal, &["host", "cpu"], 0.25);
-        scrape.set_summary(
+        let mut times = NodeTimes::default();
+        // From 4.2 to 8.4 ms.
+        times.took[4] = 3;
+        scrape.set_times(
             MetricId::ResourceRt,
             &["order-create", ""],
-            4,
-            Duration::from_millis(500),
+            (4, Duration::from_millis(500)),
+            &times,
         );
         let text = scrape.text().expect("encodes");
         for line in [
@@ -237,7 +346,11 @@ mod tests {
             "tidegate_resource_passed_total{resource=\"order-create\",tenant=\"shop\"} 8",
             "tidegate_scope_state{scope=\"host\",state=\"overload\"} 1",
             "tidegate_signal{scope=\"host\",signal=\"cpu\"} 0.25",
-            "# TYPE tidegate_resource_rt_seconds summary",
+            "# TYPE tidegate_resource_rt_seconds histogram",
+            "tidegate_resource_rt_seconds_bucket{resource=\"order-create\",le=\"0.000262144\"} 1",
+            "tidegate_resource_rt_seconds_bucket{resource=\"order-create\",le=\"0.004194304\"} 1",
+            "tidegate_resource_rt_seconds_bucket{resource=\"order-create\",le=\"0.008388608\"} 4",
+            "tidegate_resource_rt_seconds_bucket{resource=\"order-create\",le=\"+Inf\"} 4",
             "tidegate_resource_rt_seconds_sum{resource=\"order-create\"} 0.5",
             "tidegate_resource_rt_seconds_count{resource=\"order-create\"} 4",
             "# TYPE tidegate_tick_late_seconds histogram",
@@ -266,6 +379,28 @@ mod tests {
         assert!(text.contains("tidegate_other_resources 3\n"));
         let own = text.matches("tidegate_resource_passed_total{").count();
         assert_eq!(own, RESOURCES_MAX + 1);
+    }
+
+    #[test]
+    fn field_o9_rules_and_histograms_over_the_bound_make_no_more_series() {
+        let mut scrape = scrape();
+        for number in 0..RULES_MAX + 3 {
+            let name = format!("r{number}");
+            scrape.set_rule(MetricId::RuleRefused, [&name, "flow", &name, ""], 2);
+            scrape.set_times(
+                MetricId::ResourceRt,
+                &[&name, ""],
+                (5, Duration::from_secs(1)),
+                &NodeTimes::default(),
+            );
+        }
+        let text = scrape.text().expect("encodes");
+        assert!(text.contains("tidegate_rule_refused_total{rule=\"__other__\"} 6\n"));
+        let rules = text.matches("tidegate_rule_refused_total{").count();
+        assert_eq!(rules, RULES_MAX + 1);
+        let finite = text.matches("tidegate_resource_rt_seconds_bucket{").count();
+        assert_eq!(finite, HISTOGRAMS_MAX * BUCKETS + RESOURCES_MAX + 1);
+        assert!(text.contains("tidegate_resource_rt_seconds_count{resource=\"__other__\"} 15\n"));
     }
 
     #[test]

@@ -18,8 +18,6 @@ use crate::control::{ScopeSnapshot, Snapshot, WaiterRung};
 use crate::door::Context;
 use crate::door::tenants::Named;
 use crate::kernel::Telemetry;
-use crate::rule::Body;
-use crate::rule::degrade::Guarded;
 use crate::signal::{Pressure, TriggerForm, readable};
 use crate::tenant::Tenant;
 use crate::tenant::breakers::BreakerNow;
@@ -227,24 +225,11 @@ fn rules_of(named: &Named) -> Vec<RuleReport> {
             kind: rule.body.kind().name(),
             id: rule.id.clone(),
             mode: rule.mode.name(),
-            resource: resource_of(&rule.body),
+            resource: rule.body.resource().map(str::to_owned),
             place: rule.place.to_string(),
             in_force: !idle.contains(&std::ptr::from_ref(rule)),
         })
         .collect()
-}
-
-fn resource_of(body: &Body) -> Option<String> {
-    match body {
-        Body::Authority(rule) => Some(rule.resource.clone()),
-        Body::Param(rule) => Some(rule.resource.text().to_owned()),
-        Body::Flow(rule) => Some(rule.resource.text().to_owned()),
-        Body::Degrade(rule) => Some(match &rule.resource {
-            Guarded::Name(name) => name.clone(),
-            Guarded::Unguarded => "*".to_owned(),
-        }),
-        Body::System(_) => None,
-    }
 }
 
 fn clients(tenants: &[Named], snapshot: &Snapshot) -> Vec<Client> {

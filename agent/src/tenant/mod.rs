@@ -13,6 +13,7 @@ pub mod directory;
 pub mod limit;
 pub mod permit;
 pub mod question;
+pub mod rule_counts;
 pub mod scope_resolver;
 pub mod seat_life;
 pub mod seats;
@@ -32,6 +33,7 @@ use tidegate_segment::page::Page;
 use client::Clients;
 use directory::Directory;
 use permit::Permits;
+use rule_counts::RuleCounts;
 use seats::Seats;
 
 /// The seat of the agent itself: permits that it holds for callers over sockets.
@@ -95,6 +97,7 @@ pub struct Tenant {
     seats: Box<Seats>,
     timed_permits: Mutex<Permits>,
     clients: Clients,
+    rule_counts: Box<Mutex<RuleCounts>>,
 }
 
 impl Tenant {
@@ -136,6 +139,7 @@ impl Tenant {
             files,
             timed_permits: Mutex::default(),
             clients: Clients::default(),
+            rule_counts: Box::default(),
         };
         Some((tenant, tick))
     }

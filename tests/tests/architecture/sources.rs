@@ -49,7 +49,10 @@ const TOO_LONG: &[&str] = &[];
 /// Files that may read the wall clock, each for a text that a person reads. No decision, window or
 /// deadline looks at it, so a step of it changes nothing. Libraries read it for the time before a line of the log and
 /// for the `Date` of an HTTP answer.
-const WALL_CLOCK_FILES: &[&str] = &["agent/src/recording/recorder.rs"];
+const WALL_CLOCK_FILES: &[&str] = &[
+    "agent/src/recording/recorder.rs",
+    "agent/src/telemetry/scrape.rs",
+];
 
 /// Names of the wall clock in the standard library, in rustix, libc, libraries of dates and the helpers of kernel
 /// programs, and of the times of files, which are read from it.

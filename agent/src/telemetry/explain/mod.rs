@@ -194,7 +194,7 @@ impl<'c> Place<'c> {
         let holds = |need: u32, rule: u32| record.needs.any(need) && rule == number;
         match quantity {
             Some(Quantity::Qps) if holds(Needs::QPS, record.qps_rule) => {
-                let flow = refused_by(&self.counts, RefusalKind::Flow);
+                let flow = self.counts.refused_by(RefusalKind::Flow);
                 (flow.saturating_sub(places_refused), node.last_full())
             }
             Some(Quantity::Concurrency) if holds(Needs::CONCURRENCY, record.concurrency_rule) => {
@@ -239,14 +239,6 @@ impl<'c> Place<'c> {
             ago_ms: ago_ns / 1_000_000,
         }
     }
-}
-
-fn refused_by(counts: &NodeCounts, kind: RefusalKind) -> u64 {
-    let kinds = RefusalKind::ALL.iter().zip(counts.refused);
-    kinds
-        .filter(|(known, _count)| **known == kind)
-        .map(|(_known, count)| count)
-        .sum()
 }
 
 #[cfg(test)]
