@@ -9,6 +9,7 @@ pub mod config;
 pub mod control;
 pub mod door;
 pub mod kernel;
+pub mod places;
 pub mod recording;
 pub mod replay;
 pub mod rule;

@@ -5,12 +5,12 @@
 
 pub mod accept;
 mod arguments;
+pub mod bounds;
 mod ending;
 pub mod gate_socket;
 pub mod http;
 pub mod open_files;
 pub mod peer;
-pub mod places;
 pub mod settings;
 pub mod socket_path;
 pub mod tenants;
@@ -31,6 +31,7 @@ use crate::control::Handle;
 use crate::kernel::Telemetry;
 use crate::telemetry::scrape::Metrics;
 use crate::tenant::scope_resolver::ScopeResolver;
+use bounds::Bounds;
 use gate_socket::GateSocket;
 use tenants::Tenants;
 
@@ -69,6 +70,8 @@ pub enum OpenError {
 pub struct Context {
     /// Every pair of pages, and who belongs to which.
     pub tenants: Tenants,
+    /// What callers may take.
+    pub bounds: Arc<Bounds>,
     /// Finds the scope of a process that connects.
     pub scopes: Arc<dyn ScopeResolver>,
     /// The control loop: how the scopes are.
@@ -194,7 +197,6 @@ pub(crate) mod tests {
                 group: None,
                 mode: 0o660,
             },
-            connections_max: 4096,
             hello_deadline: Duration::from_secs(10),
             metrics_listen: None,
         }
@@ -209,11 +211,17 @@ pub(crate) mod tests {
 
     /// A context whose control loop has not ticked yet.
     pub(crate) fn context() -> Arc<Context> {
+        context_for(4096)
+    }
+
+    /// The same with room for so many connections.
+    pub(crate) fn context_for(connections_max: usize) -> Arc<Context> {
         let tenant = crate::tenant::tests::tenant(Geometry::new(64, 4, 2, 2).unwrap());
         let sampler = Sampler::new(Roots::default());
         let (_driver, control) = Driver::new(sampler, Vec::new(), Plan::default());
         Arc::new(Context {
             tenants: Tenants::one(Arc::new(tenant)),
+            bounds: Arc::new(Bounds::new(connections_max)),
             scopes: Arc::new(HostAlone),
             control: Arc::new(control),
             kernel: None,

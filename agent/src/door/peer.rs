@@ -6,6 +6,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::{PeerCredentials, PeerPidfd};
 
+use crate::places::Holder;
+
 /// The process that connected, as the kernel tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer {
@@ -29,6 +31,14 @@ impl Peer {
             uid: credentials.uid(),
             gid: credentials.gid(),
         })
+    }
+
+    /// In whose name it takes places.
+    pub const fn holder(self) -> Holder {
+        Holder {
+            uid: self.uid,
+            pid: self.pid,
+        }
     }
 }
 

@@ -4,15 +4,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::open_files;
+use super::bounds::HELLO_WITHIN;
 use super::socket_path::Access;
 use crate::config::Config;
-
-/// Most connections to each socket, where enough files may be open.
-const CONNECTIONS_MAX: usize = 4096;
-
-/// A connection that sends no hello for this long ends.
-const HELLO_DEADLINE: Duration = Duration::from_secs(10);
 
 /// How the doors are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,8 +15,6 @@ pub struct Settings {
     pub directory: PathBuf,
     /// Who may use them.
     pub access: Access,
-    /// Most connections to each of the two sockets; a user other than root has half of them at most.
-    pub connections_max: usize,
     /// A connection that sends no hello for this long ends.
     pub hello_deadline: Duration,
     /// TCP address of the metrics, a loopback one; `None` is off.
@@ -38,8 +30,7 @@ impl Settings {
                 group: config.socket.group.clone(),
                 mode: config.socket.mode,
             },
-            connections_max: open_files::connections(CONNECTIONS_MAX),
-            hello_deadline: HELLO_DEADLINE,
+            hello_deadline: HELLO_WITHIN,
             metrics_listen: config
                 .http
                 .metrics_enabled

@@ -12,8 +12,9 @@ use super::keeper::Keeper;
 use super::{Ended, Options, reload, system};
 use crate::config::{Config, DEFAULT_PATH, Loaded};
 use crate::control::{self, Driver, Handle, Plan, Ticking};
+use crate::door::bounds::{Bounds, GATE_CONNECTIONS};
 use crate::door::tenants::{Conditions, Named, Tenants};
-use crate::door::{self, Doors};
+use crate::door::{self, Doors, open_files};
 use crate::kernel::{self, Telemetry};
 use crate::recording::{self, Recorder, Tap};
 use crate::signal::{PressureTriggers, Roots, Sampler};
@@ -48,6 +49,7 @@ pub(super) async fn assemble(options: Options) -> Result<Agent, Ended> {
     } = *begin_ticks(&config, options.roots, &options.state, pages, &metrics)?;
     let context = Arc::new(door::Context {
         tenants,
+        bounds: Arc::new(Bounds::new(open_files::connections(GATE_CONNECTIONS))),
         scopes: Arc::new(handle.scope_finder()),
         control: Arc::new(handle),
         kernel,

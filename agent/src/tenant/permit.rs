@@ -7,22 +7,15 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use tidegate_abi::message::TOKEN;
 use tidegate_segment::gate::Pass;
 
+use crate::places::Place;
+
 /// Names a permit.
 pub type Token = [u8; TOKEN];
 
-/// Most permits in one table: of a connection, or of all HTTP clients together.
-pub const PERMITS_MAX: usize = 65_536;
-
-/// Why a permit could not be held.
+/// There is no random number for a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum HoldError {
-    /// Too many are held.
-    #[error("{PERMITS_MAX} permits are held, more are not; give some back with exit")]
-    Full,
-    /// No random number for the token.
-    #[error("no random number for a token: {0}")]
-    Random(Errno),
-}
+#[error("no random number for a token: {0}")]
+pub struct NoToken(Errno);
 
 /// Random bytes that nobody can guess.
 ///
@@ -34,39 +27,41 @@ pub fn random<const N: usize>() -> Result<[u8; N], Errno> {
     Ok(bytes)
 }
 
+/// The token of a permit that is about to be asked for.
+///
+/// # Errors
+/// There is no random number.
+pub fn draw() -> Result<Token, NoToken> {
+    random().map_err(NoToken)
+}
+
 /// Permits by their tokens. It belongs to one connection, or is shared behind a lock.
 #[derive(Debug, Default)]
 pub struct Permits {
     held: HashMap<Token, Held>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct Held {
     pass: Pass,
-    uid: u32,
+    place: Place,
     ends_ns: u64,
 }
 
 impl Permits {
-    /// Draws the token of a permit that is about to be asked for.
-    ///
-    /// # Errors
-    /// The table is full, or there is no random number.
-    pub fn draw(&self) -> Result<Token, HoldError> {
-        if self.held.len() >= PERMITS_MAX {
-            return Err(HoldError::Full);
-        }
-        random().map_err(HoldError::Random)
-    }
-
-    /// Holds a permit for a user until a time, monotonic ns.
-    pub fn hold(&mut self, token: Token, pass: Pass, uid: u32, ends_ns: u64) {
-        self.held.insert(token, Held { pass, uid, ends_ns });
+    /// Holds a permit for whoever has the place, until a time, monotonic ns.
+    pub fn hold(&mut self, token: Token, pass: Pass, place: Place, ends_ns: u64) {
+        let held = Held {
+            pass,
+            place,
+            ends_ns,
+        };
+        self.held.insert(token, held);
     }
 
     /// Takes out a permit of a user. Another user's permit stays, and does not show.
     pub fn take(&mut self, token: &Token, uid: u32) -> Option<Pass> {
-        if self.held.get(token)?.uid != uid {
+        if self.held.get(token)?.place.holder().uid != uid {
             return None;
         }
         self.held.remove(token).map(|held| held.pass)
@@ -95,14 +90,21 @@ mod tests {
     use tidegate_segment::board::Slot;
 
     use super::*;
+    use crate::places::{Bound, Holder, Places};
 
     const PASS: Pass = Pass::plain(Slot::OVERFLOW, 0, Direction::In);
+
+    /// A place of user 7.
+    fn place() -> Place {
+        let places = Places::new("permits", Bound::parts(8, 1, 1));
+        places.take(Holder { uid: 7, pid: 1 }).unwrap()
+    }
 
     #[test]
     fn a_permit_is_given_back_once_and_by_its_user_alone() {
         let mut table = Permits::default();
-        let token = table.draw().unwrap();
-        table.hold(token, PASS, 7, u64::MAX);
+        let token = draw().unwrap();
+        table.hold(token, PASS, place(), u64::MAX);
         assert_eq!(table.take(&token, 8), None);
         assert_eq!(table.take(&[0; TOKEN], 7), None);
         assert_eq!(table.take(&token, 7), Some(PASS));
@@ -113,8 +115,7 @@ mod tests {
     fn permits_end_by_the_clock() {
         let mut table = Permits::default();
         for ends_ns in [10, 20] {
-            let token = table.draw().unwrap();
-            table.hold(token, PASS, 7, ends_ns);
+            table.hold(draw().unwrap(), PASS, place(), ends_ns);
         }
         assert_eq!(table.take_ended(9), []);
         assert_eq!(table.take_ended(10), [PASS]);

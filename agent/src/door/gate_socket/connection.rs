@@ -20,20 +20,19 @@ use super::wire::Wire;
 use crate::control::Handle;
 use crate::door::Context;
 use crate::door::arguments::Arguments;
+use crate::door::bounds::{Bounds, LISTENERS_OF_CONNECTION};
 use crate::door::peer::{self, Peer};
+use crate::places::{Holder, Place};
 use crate::tenant::Tenant;
 use crate::tenant::client::{Client, Ticket, Who};
 use crate::tenant::decide::Waits;
 use crate::tenant::directory::Found;
-use crate::tenant::permit::{Permits, Token};
+use crate::tenant::permit::{self, Permits, Token};
 use crate::tenant::question::Question;
 use crate::tenant::seat_life::{Seated, process_name};
 
 /// How often requests whose callers wait by themselves are looked through for those who do not come back.
 const TURNS_LOOKED_AT: Duration = Duration::from_secs(1);
-
-/// Most listeners that one connection may show.
-pub(super) const LISTENERS_MAX: usize = 16;
 
 /// Serves a connection until its other end closes.
 pub(super) async fn serve(
@@ -84,6 +83,12 @@ enum Given {
     Refusal(Refusal),
 }
 
+/// The token of a permit that is asked for, and its place.
+pub(super) struct Drawn {
+    pub(super) token: Token,
+    pub(super) place: Place,
+}
+
 /// A request that is being decided.
 type Held<'c> = Pin<Box<dyn Future<Output = Result<Given, Fault>> + Send + 'c>>;
 
@@ -91,6 +96,8 @@ type Held<'c> = Pin<Box<dyn Future<Output = Result<Given, Fault>> + Send + 'c>>;
 struct Connection {
     tenant: Arc<Tenant>,
     control: Arc<Handle>,
+    bounds: Arc<Bounds>,
+    holder: Holder,
     client: Arc<Client>,
     /// Listeners that the service has shown.
     listeners: usize,
@@ -118,6 +125,8 @@ impl Connection {
         Ok(Self {
             tenant,
             control: Arc::clone(&context.control),
+            bounds: Arc::clone(&context.bounds),
+            holder: peer.holder(),
             client,
             listeners: 0,
             ticket,
@@ -210,7 +219,7 @@ impl Connection {
     }
 
     fn watch(&mut self, cookie: u64) -> Result<Frame, Fault> {
-        if self.listeners >= LISTENERS_MAX {
+        if self.listeners >= LISTENERS_OF_CONNECTION {
             return Err(Fault::too_many_listeners());
         }
         let watched = self.control.watch_listener(cookie, &self.client);
@@ -226,7 +235,7 @@ impl Connection {
 
     async fn enter(&mut self, ask: Ask<'_>) -> Result<Given, Fault> {
         check(&ask)?;
-        let token = self.permits.draw().map_err(Fault::cannot_hold)?;
+        let drawn = self.draw()?;
         let arguments = arguments(ask.args);
         let args = arguments.args();
         let question = Question {
@@ -245,33 +254,45 @@ impl Connection {
         let scope = self.client.scope();
         let waits = Waits::at_most(wait_at_most(&ask));
         let verdict = self.tenant.decide(scope, &question, waits).await;
-        self.given(token, verdict)
+        self.given(drawn, verdict)
     }
 
     /// Asks the gate for a caller that waits by itself.
     fn begin_turn(&mut self, ask: Ask<'_>) -> Result<Frame, Fault> {
         check(&ask)?;
-        let token = self.permits.draw().map_err(Fault::cannot_hold)?;
+        let drawn = self.draw()?;
         let tenant = Arc::clone(&self.tenant);
         let waits = Waits::at_most(wait_at_most(&ask));
         let turn = Turn::begin(tenant, (self.client.scope(), waits), &ask);
-        self.go_on(token, turn)
+        self.go_on(drawn, turn)
+    }
+
+    /// A token, and the place of the permit that it may come to name.
+    fn draw(&self) -> Result<Drawn, Fault> {
+        let place = self.bounds.permits.take(self.holder);
+        Ok(Drawn {
+            place: place.map_err(|no_place| Fault::busy(&no_place))?,
+            token: permit::draw().map_err(|no_token| Fault::busy(&no_token))?,
+        })
     }
 
     /// Goes on with a request whose turn has come.
     fn resume(&mut self, token: Token) -> Result<Frame, Fault> {
-        let turn = self.turns.take(&token).ok_or_else(Fault::no_turn)?;
-        self.go_on(token, turn)
+        let (place, turn) = self.turns.take(&token).ok_or_else(Fault::no_turn)?;
+        self.go_on(Drawn { token, place }, turn)
     }
 
-    fn go_on(&mut self, token: Token, mut turn: Turn) -> Result<Frame, Fault> {
+    fn go_on(&mut self, drawn: Drawn, mut turn: Turn) -> Result<Frame, Fault> {
         let now_ns = self.tenant.board().now_ns();
         match turn.go_on(now_ns) {
             Now::Held { wait_us } => {
-                self.turns.put(token, turn, now_ns)?;
+                let token = drawn.token;
+                turn.take_place(&self.bounds.turns, self.holder)
+                    .map_err(|no_place| Fault::busy(&no_place))?;
+                self.turns.put(drawn, turn);
                 Ok(Message::Held { token, wait_us }.encode())
             }
-            Now::Decided(verdict) => Ok(match self.given(token, verdict)? {
+            Now::Decided(verdict) => Ok(match self.given(drawn, verdict)? {
                 Given::Permit { token, waited_ms } => admitted(token, waited_ms),
                 Given::Refusal(refusal) => refused(&self.tenant, &refusal),
             }),
@@ -279,11 +300,11 @@ impl Connection {
     }
 
     /// What a verdict gives; a permit is held under its token.
-    fn given(&mut self, token: Token, verdict: Verdict) -> Result<Given, Fault> {
+    fn given(&mut self, drawn: Drawn, verdict: Verdict) -> Result<Given, Fault> {
+        let Drawn { token, place } = drawn;
         match verdict {
             Verdict::Admitted(pass) => {
-                self.permits
-                    .hold(token, pass, self.client.who.uid, u64::MAX);
+                self.permits.hold(token, pass, place, u64::MAX);
                 self.client.set_held(self.permits.len());
                 let waited_ms = whole_ms(pass.waited_ns);
                 Ok(Given::Permit { token, waited_ms })

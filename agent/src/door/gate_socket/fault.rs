@@ -10,8 +10,7 @@ use tidegate_abi::message::{
 use tidegate_abi::{NameFault, VERSION};
 use tidegate_limits::window::COUNT_MAX;
 
-use super::connection::LISTENERS_MAX;
-use crate::tenant::permit::HoldError;
+use crate::door::bounds::LISTENERS_OF_CONNECTION;
 
 /// Where a sender finds how a frame is to look.
 const LAYOUTS: &str = "shared/PROTOCOL.md has the fields of each";
@@ -177,21 +176,12 @@ impl Fault {
         )
     }
 
-    pub(super) fn too_many_turns(most: usize) -> Self {
-        Self::new(
-            FaultCode::Busy,
-            format!("{most} requests of this connection wait for their turn, more do not"),
-        )
-    }
-
-    pub(super) fn cannot_hold(error: HoldError) -> Self {
-        Self::new(FaultCode::Busy, error.to_string())
-    }
-
     pub(super) fn too_many_listeners() -> Self {
         Self::new(
             FaultCode::Busy,
-            format!("{LISTENERS_MAX} listeners are watched for this connection, more are not"),
+            format!(
+                "{LISTENERS_OF_CONNECTION} listeners are watched for this connection, more are not"
+            ),
         )
     }
 

@@ -235,7 +235,9 @@ async fn another_connection_cannot_give_a_permit_back() {
 
 #[tokio::test]
 async fn a_client_that_says_nothing_is_let_go() {
-    let door = Door::open(|settings| settings.hello_deadline = Duration::from_millis(20));
+    let door = Door::open(1, |settings| {
+        settings.hello_deadline = Duration::from_millis(20);
+    });
     let peer = door.connect().await;
     assert_eq!(
         peer.fault().await,
@@ -269,14 +271,14 @@ async fn a_listener_over_the_bound_is_refused_and_nothing_is_lost() {
 
 #[tokio::test]
 async fn a_connection_over_the_bound_is_told_so() {
-    let door = Door::open(|settings| settings.connections_max = 1);
+    let door = Door::open(1, |_settings| {});
     let first = door.greeted().await;
     let second = door.connect().await;
     assert_eq!(
         second.fault().await,
         (
             FaultCode::Busy,
-            "1 connections are open, more are not served; close some, or connect later".to_owned()
+            "connections to gate.sock: all 1 are taken; try again later".to_owned()
         )
     );
     assert!(second.is_closed().await);

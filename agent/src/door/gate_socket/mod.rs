@@ -17,9 +17,10 @@ use tokio_seqpacket::{UnixSeqpacket, UnixSeqpacketListener};
 
 use super::accept::Failures;
 use super::peer::Peer;
-use super::places::{NoPlace, Place, Places};
 use super::socket_path::{self, PathError};
 use super::{Context, Settings};
+use crate::door::bounds::TOLD_WITHIN;
+use crate::places::{Holder, Place};
 use fault::Fault;
 use wire::Wire;
 
@@ -33,7 +34,6 @@ const BACKLOG: i32 = 4096;
 #[derive(Debug)]
 pub struct GateSocket {
     listener: UnixSeqpacketListener,
-    connections_max: usize,
     hello_deadline: Duration,
 }
 
@@ -50,54 +50,75 @@ impl GateSocket {
         socket_path::open_to(&path, &settings.access)?;
         Ok(Self {
             listener,
-            connections_max: settings.connections_max,
             hello_deadline: settings.hello_deadline,
         })
     }
 
     /// Answers until it is dropped.
     pub async fn serve(mut self, context: Arc<Context>) {
-        let places = Places::new(self.connections_max);
         let mut failures = Failures::new(FILE_NAME);
         loop {
             match self.listener.accept().await {
-                Ok(socket) => match take_place(&places, &socket) {
-                    Ok(place) => self.begin(&context, socket, place),
-                    Err(no_place) => refuse(socket, no_place),
-                },
+                Ok(socket) => begin(&context, socket, self.hello_deadline),
                 Err(error) => failures.wait_after(&error).await,
             }
         }
     }
+}
 
-    fn begin(&self, context: &Arc<Context>, socket: UnixSeqpacket, place: Place) {
-        let context = Arc::clone(context);
-        let deadline = self.hello_deadline;
-        tokio::spawn(async move {
-            if let Err(error) = connection::serve(&context, socket, deadline).await {
-                tracing::debug!(%error, "a connection to the gate socket ended");
+fn begin(context: &Arc<Context>, socket: UnixSeqpacket, hello_deadline: Duration) {
+    let holder = holder(&socket);
+    let context = Arc::clone(context);
+    match context.bounds.gate_connections.take(holder) {
+        Ok(place) => drop(tokio::spawn(serve(
+            context,
+            (socket, hello_deadline),
+            place,
+        ))),
+        Err(no_place) => {
+            // Who finds no place here either hears nothing: telling takes memory and files, too.
+            if let Ok(told) = context.bounds.told.take(holder) {
+                tokio::spawn(refuse(socket, Fault::busy(&no_place), told));
             }
-            drop(place);
-        });
+        }
     }
 }
 
-/// A place for the user at the other end; one whom the kernel does not name counts as nobody's.
-fn take_place(places: &Arc<Places>, socket: &UnixSeqpacket) -> Result<Place, NoPlace> {
-    let uid = Peer::of(socket).map_or(u32::MAX, |peer| peer.uid);
-    places.take(uid)
+/// One whom the kernel does not name counts as nobody's.
+fn holder(socket: &UnixSeqpacket) -> Holder {
+    let unknown = Holder {
+        uid: u32::MAX,
+        pid: 0,
+    };
+    Peer::of(socket).map_or(unknown, Peer::holder)
 }
 
-/// Tells a connection over the bound why it is not served.
-fn refuse(socket: UnixSeqpacket, no_place: NoPlace) {
+async fn serve(
+    context: Arc<Context>,
+    (socket, hello_deadline): (UnixSeqpacket, Duration),
+    place: Place,
+) {
+    if let Err(error) = connection::serve(&context, socket, hello_deadline).await {
+        tracing::debug!(%error, "a connection to the gate socket ended");
+    }
+    drop(place);
+}
+
+/// Tells a connection over the bound why it is not served. Its hello is read, since one that is left unread would
+/// break the connection before the fault is heard.
+async fn refuse(socket: UnixSeqpacket, fault: Fault, told: Place) {
     let mut wire = Wire::new(socket);
-    wire.put(Fault::busy(&no_place).frame());
-    tokio::spawn(async move {
-        // A fresh socket has room for a frame, so this does not wait for the peer.
-        if let Err(error) = wire.send().await {
-            tracing::debug!(%error, "a connection over the bound was not told so");
-        }
-    });
+    wire.put(fault.frame());
+    let heard = async {
+        wire.send().await?;
+        wire.receive().await
+    };
+    match tokio::time::timeout(TOLD_WITHIN, heard).await {
+        Ok(Ok(_hello_or_end)) => {}
+        Ok(Err(error)) => tracing::debug!(%error, "a connection over the bound was not told so"),
+        Err(_silent) => {}
+    }
+    drop(told);
 }
 
 #[cfg(test)]

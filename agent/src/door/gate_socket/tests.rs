@@ -14,7 +14,7 @@ use tidegate_segment::os::memfd::{self, Kind};
 use tokio_seqpacket::ancillary::OwnedAncillaryMessage;
 
 use super::*;
-use crate::door::tests::{context, settings};
+use crate::door::tests::{context_for, settings};
 use crate::tenant::limit::tests::limits;
 
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -26,18 +26,18 @@ pub(super) struct Door {
 }
 
 impl Door {
-    pub(super) fn open(change: impl FnOnce(&mut Settings)) -> Self {
+    pub(super) fn open(connections_max: usize, change: impl FnOnce(&mut Settings)) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut settings = settings(directory.path());
         change(&mut settings);
-        let context = context();
+        let context = context_for(connections_max);
         let socket = GateSocket::open(&settings).unwrap();
         tokio::spawn(socket.serve(Arc::clone(&context)));
         Self { directory, context }
     }
 
     pub(super) fn plain() -> Self {
-        Self::open(|_settings| {})
+        Self::open(4096, |_settings| {})
     }
 
     pub(super) fn rules(&self, toml: &str) {

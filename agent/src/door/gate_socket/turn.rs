@@ -10,15 +10,12 @@ use tidegate_abi::message::Ask;
 use tidegate_segment::gate::{Request, Verdict};
 use tidegate_segment::sync::{Ordering, Word};
 
-use super::connection::arguments;
-use super::fault::Fault;
+use super::connection::{Drawn, arguments};
+use crate::places::{Holder, NoPlace, Place, Places};
 use crate::tenant::Tenant;
 use crate::tenant::decide::Waits;
 use crate::tenant::permit::Token;
 use crate::tenant::question::Question;
-
-/// Most that one connection may have.
-const TURNS_MAX: usize = 16_384;
 
 /// How long a request is kept after its turn has come, ns; a caller that comes later has gone away.
 const KEPT_NS: u64 = 10_000_000_000;
@@ -28,6 +25,8 @@ pub(super) struct Turn {
     /// Monotonic ns.
     until_ns: Arc<Word>,
     decision: Pin<Box<dyn Future<Output = Verdict> + Send>>,
+    /// Taken once it waits.
+    place: Option<Place>,
 }
 
 /// How far a request is.
@@ -67,7 +66,26 @@ impl Turn {
                 .decide(scope, &question, waits.by_itself(&told))
                 .await
         });
-        Self { until_ns, decision }
+        Self {
+            until_ns,
+            decision,
+            place: None,
+        }
+    }
+
+    /// Takes the place of a request that waits, once.
+    ///
+    /// # Errors
+    /// There is none for its holder.
+    pub(super) fn take_place(
+        &mut self,
+        places: &Arc<Places>,
+        holder: Holder,
+    ) -> Result<(), NoPlace> {
+        if self.place.is_none() {
+            self.place = Some(places.take(holder)?);
+        }
+        Ok(())
     }
 
     /// Goes as far as it can.
@@ -89,9 +107,9 @@ impl Turn {
     }
 }
 
-/// The requests that wait.
+/// The requests that wait, each with the place of its permit.
 #[derive(Default)]
-pub(super) struct Turns(HashMap<Token, Turn>);
+pub(super) struct Turns(HashMap<Token, (Place, Turn)>);
 
 impl Turns {
     pub(super) fn is_empty(&self) -> bool {
@@ -99,27 +117,17 @@ impl Turns {
     }
 
     /// Keeps a request until its caller comes back.
-    ///
-    /// # Errors
-    /// There are too many; the request is given up.
-    pub(super) fn put(&mut self, token: Token, turn: Turn, now_ns: u64) -> Result<(), Fault> {
-        if self.0.len() >= TURNS_MAX {
-            self.drop_late(now_ns);
-        }
-        if self.0.len() >= TURNS_MAX {
-            return Err(Fault::too_many_turns(TURNS_MAX));
-        }
-        self.0.insert(token, turn);
-        Ok(())
+    pub(super) fn put(&mut self, drawn: Drawn, turn: Turn) {
+        self.0.insert(drawn.token, (drawn.place, turn));
     }
 
-    pub(super) fn take(&mut self, token: &Token) -> Option<Turn> {
+    pub(super) fn take(&mut self, token: &Token) -> Option<(Place, Turn)> {
         self.0.remove(token)
     }
 
     /// Gives up those whose callers have not come back.
     pub(super) fn drop_late(&mut self, now_ns: u64) {
         self.0
-            .retain(|_token, turn| turn.until_ns().saturating_add(KEPT_NS) > now_ns);
+            .retain(|_token, (_place, turn)| turn.until_ns().saturating_add(KEPT_NS) > now_ns);
     }
 }

@@ -3,39 +3,37 @@
 use std::io;
 use std::sync::Arc;
 
-use axum::extract::connect_info::Connected;
-use axum::serve::{IncomingStream, Listener};
+use axum::Router;
 use tokio::net::{UnixListener, UnixStream};
 
 use super::answer::over_the_bound;
 use super::connection::Bounded;
+use super::exchange::{Served, close};
 use crate::door::Context;
 use crate::door::accept::Failures;
 use crate::door::peer::{self, Peer};
-use crate::door::places::{Place, Places};
 use crate::door::tenants::Named;
+use crate::places::{Holder, Place};
 use crate::tenant::Tenant;
 
 /// The other end of a connection.
 #[derive(Debug, Clone)]
 pub(super) struct Caller {
-    /// Its user.
-    pub(super) uid: u32,
+    /// Its user and process.
+    pub(super) holder: Holder,
     named: Named,
     sees_all: bool,
 }
 
 impl Caller {
-    fn of(
-        socket: &UnixStream,
-        places: &Arc<Places>,
-        context: &Context,
-    ) -> io::Result<(Self, Place)> {
+    fn of(socket: &UnixStream, context: &Context) -> io::Result<(Self, Place)> {
         let peer = Peer::of(socket)?;
-        let place = places.take(peer.uid).map_err(io::Error::other)?;
+        let holder = peer.holder();
+        let place = context.bounds.http_connections.take(holder);
+        let place = place.map_err(io::Error::other)?;
         let pidfd = peer::pidfd(socket);
         let caller = Self {
-            uid: peer.uid,
+            holder,
             named: context.tenants.of(peer, pidfd.as_ref()).clone(),
             sees_all: context.tenants.shows_all_to(peer.uid),
         };
@@ -65,70 +63,69 @@ impl Caller {
 #[derive(Debug)]
 pub(super) struct Callers {
     listener: UnixListener,
-    places: Arc<Places>,
     context: Arc<Context>,
     failures: Failures,
 }
 
 impl Callers {
-    pub(super) fn new(
-        listener: UnixListener,
-        connections_max: usize,
-        context: Arc<Context>,
-    ) -> Self {
+    pub(super) const fn new(listener: UnixListener, context: Arc<Context>) -> Self {
         Self {
             listener,
-            places: Places::new(connections_max),
             context,
             failures: Failures::new(super::FILE_NAME),
         }
     }
-}
 
-/// Answers a connection over the bound and ends it. A fresh socket has room for the answer, and nobody
-/// waits for the peer.
-fn refuse(socket: &UnixStream, why: &io::Error) {
-    if let Err(error) = socket.try_write(over_the_bound(why).as_bytes()) {
-        tracing::debug!(%error, "a connection over the bound was not told so");
+    /// Answers on these routes until it is dropped.
+    pub(super) async fn serve(mut self, routes: Router) {
+        loop {
+            let (stream, caller) = self.accept().await;
+            let served = Served {
+                routes: routes.clone(),
+                bounds: Arc::clone(&self.context.bounds),
+                holder: caller.holder,
+                caller: Some(caller),
+            };
+            tokio::spawn(served.on(stream));
+        }
     }
-}
 
-impl Listener for Callers {
-    type Io = Bounded<UnixStream, Place>;
-    type Addr = Caller;
-
-    async fn accept(&mut self) -> (Self::Io, Caller) {
+    async fn accept(&mut self) -> (Bounded<UnixStream, Place>, Caller) {
         loop {
             match self.listener.accept().await {
-                Ok((stream, _path)) => match Caller::of(&stream, &self.places, &self.context) {
+                Ok((stream, _path)) => match Caller::of(&stream, &self.context) {
                     Ok((caller, place)) => return (Bounded::new(stream, place), caller),
-                    Err(error) => refuse(&stream, &error),
+                    Err(error) => {
+                        let holder = Peer::of(&stream).map(Peer::holder);
+                        let told = holder.map(|holder| self.context.bounds.told.take(holder));
+                        if let Ok(Ok(told)) = told {
+                            tokio::spawn(refuse(stream, error, told));
+                        }
+                    }
                 },
                 Err(error) => self.failures.wait_after(&error).await,
             }
         }
     }
-
-    fn local_addr(&self) -> io::Result<Caller> {
-        // Nobody asks: the address of this listener is its path.
-        Err(io::ErrorKind::Unsupported.into())
-    }
 }
 
-impl Connected<IncomingStream<'_, Callers>> for Caller {
-    fn connect_info(stream: IncomingStream<'_, Callers>) -> Self {
-        stream.remote_addr().clone()
+/// Answers a connection over the bound and ends it. A fresh socket has room for the answer.
+async fn refuse(socket: UnixStream, why: io::Error, told: Place) {
+    if let Err(error) = socket.try_write(over_the_bound(&why).as_bytes()) {
+        tracing::debug!(%error, "a connection over the bound was not told so");
     }
+    Box::pin(close(socket)).await;
+    drop(told);
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
+    use std::time::Duration;
+
     use crate::door::http::{FILE_NAME, Listeners};
-    use crate::door::tests::{context, settings};
+    use crate::door::tests::{context_for, settings};
 
     use super::*;
 
@@ -147,10 +144,8 @@ mod tests {
     #[tokio::test]
     async fn a_connection_over_the_bound_is_told_so_and_ends() {
         let directory = tempfile::tempdir().unwrap();
-        let mut settings = settings(directory.path());
-        settings.connections_max = 1;
-        let door = Listeners::open(&settings).unwrap();
-        tokio::spawn(door.serve(context()));
+        let door = Listeners::open(&settings(directory.path())).unwrap();
+        tokio::spawn(door.serve(context_for(1)));
         let connect = || UnixStream::connect(directory.path().join(FILE_NAME));
         let mut first = connect().await.unwrap();
         assert_eq!(status_of(&mut first).await.unwrap(), "HTTP/1.1 200");
@@ -160,7 +155,7 @@ mod tests {
         let read = over.read_to_string(&mut told);
         tokio::time::timeout(DEADLINE, read).await.unwrap().unwrap();
         assert!(told.starts_with("HTTP/1.1 503"), "{told}");
-        let why = "1 connections are open, more are not served; close some, or connect later";
+        let why = "connections to http.sock: all 1 are taken; try again later";
         assert!(
             told.ends_with(&format!("{{\"error\":\"{why}\"}}")),
             "{told}"

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
 use axum::extract::{ConnectInfo, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
@@ -18,8 +17,8 @@ use super::caller::Caller;
 use super::fields::Fields;
 use super::input::{self, ADMIT, ENTER, EXIT, Question};
 use crate::door::Context;
-use crate::tenant::HOST;
 use crate::tenant::decide::Waits;
+use crate::tenant::{HOST, permit};
 
 #[derive(Serialize)]
 struct Given {
@@ -32,12 +31,14 @@ struct Given {
 pub(super) async fn enter(
     State(context): State<Arc<Context>>,
     ConnectInfo(caller): ConnectInfo<Caller>,
-    body: Result<Bytes, BytesRejection>,
+    body: Bytes,
 ) -> Result<Response, Wrong> {
-    let question = Question::take(Fields::of_json(body, &ENTER)?)?;
+    let question = Question::take(Fields::of_json(&body, &ENTER)?)?;
     let tenant = caller.tenant();
     let args = question.args();
-    let token = tenant.timed_permits().lock().draw().map_err(busy)?;
+    let place = context.bounds.permits.take(caller.holder);
+    let place = place.map_err(|no_place| busy(&no_place))?;
+    let token = permit::draw().map_err(|errno| busy(&errno))?;
     match tenant
         .decide(HOST, &question.with(&args), Waits::HELD)
         .await
@@ -46,7 +47,7 @@ pub(super) async fn enter(
             let life_ns = u64::try_from(context.permit_time_to_live.as_nanos());
             let ends_ns = monotonic_ns().saturating_add(life_ns.unwrap_or(u64::MAX));
             let mut permits = tenant.timed_permits().lock();
-            permits.hold(token, pass, caller.uid, ends_ns);
+            permits.hold(token, pass, place, ends_ns);
             Ok(Json(Given {
                 admitted: true,
                 permit: input::token_text(&token),
@@ -62,11 +63,14 @@ pub(super) async fn enter(
 /// Gives a permit back.
 pub(super) async fn exit(
     ConnectInfo(caller): ConnectInfo<Caller>,
-    body: Result<Bytes, BytesRejection>,
+    body: Bytes,
 ) -> Result<Response, Wrong> {
-    let (token, outcome) = input::ended(Fields::of_json(body, &EXIT)?)?;
+    let (token, outcome) = input::ended(Fields::of_json(&body, &EXIT)?)?;
     let tenant = caller.tenant();
-    let pass = tenant.timed_permits().lock().take(&token, caller.uid);
+    let pass = tenant
+        .timed_permits()
+        .lock()
+        .take(&token, caller.holder.uid);
     let Some(pass) = pass else {
         return Err(Wrong::new(
             StatusCode::NOT_FOUND,
@@ -98,7 +102,7 @@ fn whole_ms(waited_ns: u64) -> u32 {
     u32::try_from(waited_ns.div_ceil(1_000_000)).unwrap_or(u32::MAX)
 }
 
-fn busy(error: crate::tenant::permit::HoldError) -> Wrong {
+fn busy(error: &impl std::fmt::Display) -> Wrong {
     Wrong::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
 }
 

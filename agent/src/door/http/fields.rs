@@ -3,16 +3,13 @@
 
 use std::fmt;
 
-use axum::body::Bytes;
 use axum::extract::Query;
-use axum::extract::rejection::BytesRejection;
-use axum::http::{StatusCode, Uri};
+use axum::http::Uri;
 use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 
-use super::BODY_MAX;
 use super::answer::Wrong;
 use crate::config::schema::settings::nearest;
 use crate::config::schema::source::shown;
@@ -39,14 +36,10 @@ impl Fields {
     /// Reads a JSON body.
     ///
     /// # Errors
-    /// It is too long, no JSON object, or has a field that the form has not, or twice.
-    pub(super) fn of_json(
-        body: Result<Bytes, BytesRejection>,
-        form: &'static Form,
-    ) -> Result<Self, Wrong> {
-        let body = body.map_err(|rejection| unread(&rejection))?;
+    /// It is no JSON object, or has a field that the form has not, or twice.
+    pub(super) fn of_json(body: &[u8], form: &'static Form) -> Result<Self, Wrong> {
         let example = form.example;
-        let Members(given) = serde_json::from_slice(&body).map_err(|error| {
+        let Members(given) = serde_json::from_slice(body).map_err(|error| {
             let what = if error.is_data() {
                 "no object"
             } else {
@@ -189,19 +182,6 @@ pub(super) fn not_allowed(name: &str, value: &Value, allowed: &str) -> Wrong {
     Wrong::input(format!("{name} = {value}; allowed is {allowed}"))
 }
 
-fn unread(rejection: &BytesRejection) -> Wrong {
-    let text = match rejection.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => {
-            format!("the body is too long; allowed are {BODY_MAX} bytes")
-        }
-        _other => format!(
-            "the body cannot be read ({}); send it again on a new connection",
-            rejection.body_text()
-        ),
-    };
-    Wrong::new(rejection.status(), text)
-}
-
 /// The members of an object in their order; of a map, the last of two would win in silence.
 struct Members(Vec<(String, Value)>);
 
@@ -231,10 +211,6 @@ impl<'de> Visitor<'de> for InOrder {
 
 #[cfg(test)]
 mod tests {
-    use axum::body::Body;
-    use axum::extract::{DefaultBodyLimit, FromRequest as _};
-    use axum::http::Request;
-
     use super::*;
 
     const FORM: Form = Form {
@@ -263,15 +239,5 @@ mod tests {
         let wrong = query("?count=x").unwrap().whole("count", "1 to 5");
         let text = "count = \"x\"; allowed is 1 to 5";
         assert_eq!(wrong.unwrap_err(), Wrong::input(text));
-    }
-
-    #[tokio::test]
-    async fn a_body_that_is_too_long_is_told_what_is_allowed() {
-        let mut request = Request::new(Body::from(vec![b'x'; BODY_MAX + 1]));
-        DefaultBodyLimit::max(BODY_MAX).apply(&mut request);
-        let body = Bytes::from_request(request, &()).await;
-        let wrong = Fields::of_json(body, &FORM).unwrap_err();
-        let text = "the body is too long; allowed are 65536 bytes";
-        assert_eq!(wrong, Wrong::new(StatusCode::PAYLOAD_TOO_LARGE, text));
     }
 }

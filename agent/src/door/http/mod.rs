@@ -1,24 +1,25 @@
 //! The HTTP door: JSON on a Unix socket, and the metrics on a loopback TCP port.
 //!
-//! `caller` says who asks, `fields` reads what is sent and `input` checks it, `decide` has the routes that decide, `report` those that
-//! tell, `answer` the bodies of refusals and errors, `scrapers` the TCP port, `connection` the time that one may stand still.
+//! `exchange` reads what is sent within its bounds, `caller` says who asks, `fields` reads what is asked and `input` checks it, `decide` has
+//! the routes that decide, `report` those that tell, `answer` the bodies of refusals and errors, `scrapers` the TCP port, `connection` the time
+//! that one may stand still.
 
 mod answer;
 mod caller;
 mod connection;
 mod decide;
+mod exchange;
 mod fields;
 mod input;
 mod report;
 mod scrapers;
 
-use std::future::IntoFuture as _;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, MatchedPath};
+use axum::extract::MatchedPath;
 use axum::http::{Method, Uri};
 use axum::routing::{MethodRouter, get, post, put};
 use rustix::net::SocketType;
@@ -27,21 +28,17 @@ use tokio::net::{TcpListener, UnixListener};
 use super::socket_path;
 use super::{Context, OpenError, Settings};
 use answer::Routes;
-use caller::{Caller, Callers};
+use caller::Callers;
 use scrapers::Scrapers;
 
 /// Name of the socket in the directory of the sockets.
 pub const FILE_NAME: &str = "http.sock";
-
-/// Longest body that is read, bytes.
-const BODY_MAX: usize = 64 * 1024;
 
 /// The HTTP door, placed and listening.
 #[derive(Debug)]
 pub struct Listeners {
     unix: UnixListener,
     metrics: Option<TcpListener>,
-    connections_max: usize,
 }
 
 impl Listeners {
@@ -65,7 +62,6 @@ impl Listeners {
         Ok(Self {
             unix,
             metrics: metrics.transpose()?,
-            connections_max: settings.connections_max,
         })
     }
 
@@ -78,14 +74,11 @@ impl Listeners {
     pub async fn serve(self, context: Arc<Context>) {
         if let Some(metrics) = self.metrics {
             let routes = router(told_to_all()).with_state(Arc::clone(&context));
-            tokio::spawn(axum::serve(Scrapers::new(metrics), routes).into_future());
+            let scrapers = Scrapers::new(metrics, Arc::clone(&context));
+            tokio::spawn(scrapers.serve(routes));
         }
-        let callers = Callers::new(self.unix, self.connections_max, Arc::clone(&context));
-        let routes = router(told_to_callers()).with_state(context);
-        let routes = routes.into_make_service_with_connect_info::<Caller>();
-        if let Err(error) = axum::serve(callers, routes).await {
-            tracing::error!(%error, "the HTTP socket is no longer served");
-        }
+        let routes = router(told_to_callers()).with_state(Arc::clone(&context));
+        Callers::new(self.unix, context).serve(routes).await;
     }
 }
 
@@ -159,9 +152,10 @@ fn router(routes: Vec<Route>) -> Router<Arc<Context>> {
         .method_not_allowed_fallback(async move |method: Method, path: MatchedPath| {
             there.method_not_allowed(&method, path.as_str())
         })
-        .layer(DefaultBodyLimit::max(BODY_MAX))
 }
 
+#[cfg(test)]
+mod bounds_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

@@ -118,6 +118,12 @@ pub(super) async fn healthz() -> &'static str {
 
 /// Whether its ticks come, so that adaptive limits are in force.
 pub(super) async fn readyz(State(context): State<Arc<Context>>) -> Result<&'static str, Wrong> {
+    if context.control.snapshot().scopes.is_empty() {
+        return Err(Wrong::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the first tick has not come yet; it does within `tick` of the start",
+        ));
+    }
     let default = &context.tenants.default_one().tenant;
     match default.board().agent_life(monotonic_ns()) {
         AgentLife::Present => Ok("ok\n"),

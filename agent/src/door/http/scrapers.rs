@@ -1,51 +1,68 @@
 //! The TCP port of the metrics. Every user of the host may connect and none is known by name, so it has a
 //! bound of its own: without it they could take the descriptors that the other doors need.
 
-use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::serve::Listener;
+use axum::Router;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::answer::over_the_bound;
 use super::connection::Bounded;
+use super::exchange::Served;
+use crate::door::Context;
 use crate::door::accept::Failures;
-use crate::door::places::NoPlace;
+use crate::places::{Holder, NoPlace};
 
 /// Most connections at once.
 pub(super) const SCRAPERS_MAX: usize = 64;
+
+/// In whose name what scrapers take is counted: nobody knows who they are.
+const UNKNOWN: Holder = Holder {
+    uid: u32::MAX,
+    pid: 0,
+};
 
 /// The listener, with the places for its connections.
 #[derive(Debug)]
 pub(super) struct Scrapers {
     listener: TcpListener,
     places: Arc<Semaphore>,
+    context: Arc<Context>,
     failures: Failures,
 }
 
 impl Scrapers {
-    pub(super) fn new(listener: TcpListener) -> Self {
+    pub(super) fn new(listener: TcpListener, context: Arc<Context>) -> Self {
         Self {
             listener,
             places: Arc::new(Semaphore::new(SCRAPERS_MAX)),
+            context,
             failures: Failures::new("http.metrics_listen"),
         }
     }
-}
 
-impl Listener for Scrapers {
-    type Io = Bounded<TcpStream, OwnedSemaphorePermit>;
-    type Addr = SocketAddr;
+    /// Answers on these routes until it is dropped.
+    pub(super) async fn serve(mut self, routes: Router) {
+        loop {
+            let stream = self.accept().await;
+            let served = Served {
+                routes: routes.clone(),
+                bounds: Arc::clone(&self.context.bounds),
+                holder: UNKNOWN,
+                caller: None,
+            };
+            tokio::spawn(served.on(stream));
+        }
+    }
 
-    async fn accept(&mut self) -> (Self::Io, SocketAddr) {
+    async fn accept(&mut self) -> Bounded<TcpStream, OwnedSemaphorePermit> {
         loop {
             match self.listener.accept().await {
-                Ok((stream, address)) => match Arc::clone(&self.places).try_acquire_owned() {
-                    Ok(place) => return (Bounded::new(stream, place), address),
+                Ok((stream, _address)) => match Arc::clone(&self.places).try_acquire_owned() {
+                    Ok(place) => return Bounded::new(stream, place),
                     Err(_none) => {
-                        let answer = over_the_bound(&NoPlace::All(SCRAPERS_MAX));
+                        let answer = over_the_bound(&NoPlace::all("connections", SCRAPERS_MAX));
                         if let Err(error) = stream.try_write(answer.as_bytes()) {
                             tracing::debug!(%error, "a scraper over the bound was not told so");
                         }
@@ -55,14 +72,12 @@ impl Listener for Scrapers {
             }
         }
     }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+    use std::net::SocketAddr;
     use std::time::Duration;
 
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -100,7 +115,7 @@ mod tests {
         let read = over.read_to_string(&mut text);
         tokio::time::timeout(DEADLINE, read).await.unwrap().unwrap();
         assert!(text.starts_with("HTTP/1.1 503"), "{text}");
-        assert!(text.contains("64 connections are open"), "{text}");
+        assert!(text.contains("connections: all 64 are taken"), "{text}");
 
         drop(open);
         let served = async { while !is_served(address).await.unwrap_or(false) {} };

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::tests::{Answer, Door};
-use super::*;
+use crate::door::bounds::BODY_BYTES;
 
 /// The text of an error with this status.
 fn error(answer: &Answer, status: u16) -> String {
@@ -209,7 +209,7 @@ async fn other_paths_methods_and_sizes_are_refused() {
         "/v1/enter does not take GET; allowed is POST"
     );
     assert!(answer.head.contains("allow: post"), "{}", answer.head);
-    let answer = door.enter(&" ".repeat(BODY_MAX + 1)).await;
+    let answer = door.enter(&" ".repeat(BODY_BYTES + 1)).await;
     assert_eq!(
         error(&answer, 413),
         "the body is too long; allowed are 65536 bytes"
