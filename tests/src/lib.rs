@@ -5,6 +5,7 @@ pub mod actor;
 pub mod agent;
 pub mod confined;
 pub mod load;
+pub mod machine;
 pub mod program;
 pub mod race;
 pub mod shared_count;

@@ -10,9 +10,14 @@ pub const TWO: [u32; 2] = [65_533, 65_532];
 
 /// Whether the test is root's; says that it is skipped if not.
 pub fn are_at_hand() -> bool {
+    is_root("to run parts as other users")
+}
+
+/// The same; `why` says what root is needed for.
+pub fn is_root(why: &str) -> bool {
     let root = geteuid().is_root();
     if !root {
-        skip::skip("needs root, to run parts as other users");
+        skip::skip(&format!("needs root, {why}"));
     }
     root
 }

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::output::{Failure, say, say_error};
-use crate::config::{DEFAULT_PATH, check};
+use super::place::Surroundings;
+use crate::config::check;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -19,18 +20,18 @@ pub(super) struct Options {
     /// The same, as other commands take it
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Directory of rules to check, whatever the file names
+    #[arg(long, value_name = "DIR")]
+    rules_dir: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
 
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
-    let installed = Path::new(DEFAULT_PATH);
-    let file = match options.file.as_ref().or(options.config.as_ref()) {
-        Some(file) => Some(file.as_path()),
-        None => installed.exists().then_some(installed),
-    };
-    let report = check::check(file);
+    let file = options.file.as_ref().or(options.config.as_ref());
+    let given = Surroundings::here().config(file.cloned(), options.rules_dir.clone());
+    let report = check::given(&given);
     if options.json {
         say(report.json().map_err(Failure::of)?);
     } else {
@@ -38,6 +39,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
         if !found.is_empty() {
             say_error(found.trim_end());
         }
+        let file = given.file.as_deref();
         let name = file.map_or("the built-in defaults".into(), Path::to_string_lossy);
         let counts = report.counts();
         if report.ok {

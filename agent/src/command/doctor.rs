@@ -8,7 +8,7 @@ mod running;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
@@ -18,7 +18,8 @@ use tidegate_abi::signal::SignalId;
 use self::programs::Kernel;
 use self::running::Running;
 use super::output::{Failure, say};
-use crate::config::{Config, DEFAULT_PATH};
+use super::place::Surroundings;
+use crate::config::Config;
 use crate::control::{Driver, Handle, Plan, ScopeSnapshot, Snapshot, Triggers, WaiterRung, start};
 use crate::kernel::{self, Report, TickEnd};
 use crate::signal::{
@@ -140,10 +141,8 @@ fn look(options: &Options) -> Result<(Snapshot, Report), Failure> {
 }
 
 fn load(options: &Options) -> Result<Box<Config>, Failure> {
-    let installed = Path::new(DEFAULT_PATH);
-    let file = options.config.as_deref();
-    let file = file.or_else(|| installed.exists().then_some(installed));
-    let loaded = Config::load(file).map_err(|faults| {
+    let given = Surroundings::here().config(options.config.clone(), None);
+    let loaded = given.load().map_err(|faults| {
         let lines: Vec<_> = faults.iter().map(ToString::to_string).collect();
         Failure::Invalid(lines.join("\n"))
     })?;

@@ -1,78 +1,170 @@
-//! Which directory the sockets are in.
+//! Where things are: sockets, what lasts, configuration and rules.
+//!
+//! What the command line names comes first, then what the service manager gives (`RuntimeDirectory=` and its like), then
+//! what belongs to the user: an ordinary one has places of its own, root has those of the machine.
 
+use std::ffi::OsString;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use super::output::Failure;
-use crate::door::gate_socket::FILE_NAME;
+use tidegate_abi::place::{self, Directory};
 
-/// Where a system-wide agent has its sockets.
-const SYSTEM: &str = "/run/tidegate";
-/// Where it keeps what lasts.
+use super::output::Failure;
+use crate::config::{DEFAULT_PATH, Given, Rules};
+
+/// Where an agent of the machine keeps what lasts.
 const SYSTEM_STATE: &str = "/var/lib/tidegate";
+/// Folder of the product in a directory that it shares with others.
+const FOLDER: &str = "tidegate";
+/// Name of the configuration in the directory of configuration.
+const CONFIG: &str = "tidegate.toml";
+/// Name of the directory of rules there.
+const RULES: &str = "rules.d";
 
 /// What the choice depends on.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Surroundings {
     root: bool,
-    /// `$XDG_RUNTIME_DIR`.
-    user_directory: Option<PathBuf>,
-    /// `$STATE_DIRECTORY`, as the service manager gives it.
-    state_directory: Option<PathBuf>,
+    /// Variables that are set.
+    variables: Vec<(&'static str, PathBuf)>,
 }
+
+/// Variables that say where something is.
+const VARIABLES: [&str; 7] = [
+    place::VARIABLE,
+    "XDG_RUNTIME_DIR",
+    "XDG_CONFIG_HOME",
+    "HOME",
+    "RUNTIME_DIRECTORY",
+    "STATE_DIRECTORY",
+    "CONFIGURATION_DIRECTORY",
+];
 
 impl Surroundings {
     /// Those of this process.
     pub(super) fn here() -> Self {
+        let root = rustix::process::geteuid().is_root();
+        Self::of(root, |variable| std::env::var_os(variable))
+    }
+
+    fn of(root: bool, env: impl Fn(&str) -> Option<OsString>) -> Self {
+        let set = |variable| {
+            let value = env(variable).filter(|value| !value.is_empty())?;
+            Some((variable, PathBuf::from(value)))
+        };
         Self {
-            root: rustix::process::geteuid().is_root(),
-            user_directory: std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from),
-            state_directory: std::env::var_os("STATE_DIRECTORY").map(PathBuf::from),
+            root,
+            variables: VARIABLES.into_iter().filter_map(set).collect(),
         }
     }
 
-    fn own(&self) -> Option<PathBuf> {
-        if self.root {
-            return Some(PathBuf::from(SYSTEM));
+    fn set(&self, variable: &str) -> Option<&Path> {
+        let found = self.variables.iter().find(|(own, _path)| *own == variable);
+        found.map(|(_own, path)| path.as_path())
+    }
+
+    fn absolute(&self, variable: &str) -> Option<&Path> {
+        self.set(variable).filter(|path| path.is_absolute())
+    }
+
+    /// A directory that the service manager made; the first where it made several.
+    fn managed(&self, variable: &str) -> Option<PathBuf> {
+        let all = self.set(variable)?.to_str()?;
+        let first = PathBuf::from(all.split(':').next()?);
+        first.is_absolute().then_some(first)
+    }
+
+    fn usual(&self, directory: Directory) -> Option<PathBuf> {
+        match directory {
+            Directory::Fixed(path) => Some(PathBuf::from(path)),
+            Directory::Below { variable, name } => Some(self.absolute(variable)?.join(name)),
         }
-        let directory = self.user_directory.as_deref()?;
-        directory.is_absolute().then(|| directory.join("tidegate"))
+    }
+
+    /// Where the command line or the user's variable says that the sockets are.
+    fn named(&self, given: Option<&Path>) -> Option<PathBuf> {
+        given
+            .or_else(|| self.set(place::VARIABLE))
+            .map(Path::to_owned)
+    }
+
+    /// Where an agent makes its sockets when nobody says it.
+    fn own(&self) -> Option<PathBuf> {
+        let own = if self.root { place::SYSTEM } else { place::OWN };
+        self.usual(own)
     }
 
     /// Where an agent makes its sockets.
     pub(super) fn to_serve(&self, given: Option<&Path>) -> Result<PathBuf, Failure> {
-        given
-            .map(Path::to_owned)
+        self.named(given)
+            .or_else(|| self.managed("RUNTIME_DIRECTORY"))
             .or_else(|| self.own())
             .ok_or_else(no_directory)
     }
 
-    /// Where an agent keeps what lasts: where it is told, else beside the sockets it was told, else
-    /// where the service manager says, else by user.
+    /// Where an agent keeps what lasts: where it is told, else where the service manager says, else beside the sockets
+    /// it was told, else by user.
     pub(super) fn state(&self, given: Option<&Path>, sockets: Option<&Path>) -> PathBuf {
-        if let Some(given) = given.or(sockets) {
-            return given.to_owned();
-        }
-        if let Some(state) = self
-            .state_directory
-            .as_ref()
-            .filter(|dir| dir.is_absolute())
-        {
-            return state.clone();
-        }
-        match self.own() {
+        let by_user = || match self.own() {
             Some(own) if !self.root => own,
             _ => PathBuf::from(SYSTEM_STATE),
+        };
+        given
+            .map(Path::to_owned)
+            .or_else(|| self.managed("STATE_DIRECTORY"))
+            .or_else(|| self.named(sockets))
+            .unwrap_or_else(by_user)
+    }
+
+    /// Where an agent is looked for: where it is told, else the first place with one that takes this user's connection,
+    /// else the first with a socket at all.
+    pub(super) fn to_ask(&self, given: Option<&Path>) -> PathBuf {
+        if let Some(named) = self.named(given) {
+            return named;
+        }
+        let order = place::ORDER.into_iter();
+        let places: Vec<PathBuf> = order.filter_map(|place| self.usual(place)).collect();
+        let find = |is: fn(&Path) -> bool| places.iter().find(|place| is(place)).cloned();
+        find(answers)
+            .or_else(|| find(has_socket))
+            .or_else(|| places.first().cloned())
+            .unwrap_or_default()
+    }
+
+    /// The configuration and what else the command line says of it. A file that nobody names is the first that is there.
+    pub(super) fn config(&self, file: Option<PathBuf>, rules: Option<PathBuf>) -> Given {
+        let own = self.config_directory();
+        let files = own.iter().map(|dir| dir.join(CONFIG));
+        let mut files = files.chain([PathBuf::from(DEFAULT_PATH)]);
+        // Rules that are nowhere yet are waited for in the user's own directory.
+        let usual_rules = own.as_ref().map(|dir| dir.join(RULES));
+        let usual_rules = usual_rules.filter(|own| own.exists() || !Rules::default().dir.exists());
+        Given {
+            file: file.or_else(|| files.find(|file| file.exists())),
+            usual_rules_dir: usual_rules,
+            rules_dir: rules,
+            ..Given::default()
         }
     }
 
-    /// Where an agent is looked for: that of this user, else that of the system.
-    pub(super) fn to_ask(&self, given: Option<&Path>) -> PathBuf {
-        let own = given.map(Path::to_owned).or_else(|| self.own());
-        match own {
-            Some(own) if given.is_some() || own.join(FILE_NAME).exists() => own,
-            _ => PathBuf::from(SYSTEM),
-        }
+    /// The directory of configuration that comes before that of the machine.
+    fn config_directory(&self) -> Option<PathBuf> {
+        let of_user = || {
+            let home = || Some(self.absolute("HOME")?.join(".config"));
+            let above = self.absolute("XDG_CONFIG_HOME").map(Path::to_owned);
+            let above = above.or_else(home).filter(|_above| !self.root)?;
+            Some(above.join(FOLDER))
+        };
+        self.managed("CONFIGURATION_DIRECTORY").or_else(of_user)
     }
+}
+
+fn has_socket(directory: &Path) -> bool {
+    directory.join(place::HTTP_SOCKET).exists()
+}
+
+fn answers(directory: &Path) -> bool {
+    UnixStream::connect(directory.join(place::HTTP_SOCKET)).is_ok()
 }
 
 fn no_directory() -> Failure {
@@ -84,65 +176,4 @@ fn no_directory() -> Failure {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn user(directory: Option<&Path>) -> Surroundings {
-        Surroundings {
-            root: false,
-            user_directory: directory.map(Path::to_owned),
-            state_directory: None,
-        }
-    }
-
-    #[test]
-    fn an_agent_serves_where_it_is_told_then_by_user() {
-        let root = Surroundings {
-            root: true,
-            user_directory: Some("/run/user/0".into()),
-            state_directory: None,
-        };
-        assert_eq!(root.to_serve(None), Ok(PathBuf::from("/run/tidegate")));
-        let user = user(Some(Path::new("/run/user/7")));
-        assert_eq!(user.to_serve(None), Ok("/run/user/7/tidegate".into()));
-        assert_eq!(user.to_serve(Some(Path::new("x"))), Ok("x".into()));
-    }
-
-    #[test]
-    fn without_any_directory_the_error_says_what_to_do() {
-        for directory in [None, Some(Path::new("relative")), Some(Path::new(""))] {
-            let Err(Failure::Invalid(text)) = user(directory).to_serve(None) else {
-                panic!("no directory can be chosen");
-            };
-            assert!(text.contains("--runtime-dir"), "{text}");
-        }
-    }
-
-    #[test]
-    fn what_lasts_is_where_it_is_told_then_where_the_service_manager_says_then_by_user() {
-        let mut user = user(Some(Path::new("/run/user/7")));
-        assert_eq!(user.state(None, None), Path::new("/run/user/7/tidegate"));
-        user.root = true;
-        assert_eq!(user.state(None, None), Path::new("/var/lib/tidegate"));
-        user.state_directory = Some("/var/lib/private/tidegate".into());
-        assert_eq!(
-            user.state(None, None),
-            Path::new("/var/lib/private/tidegate")
-        );
-        let (state, sockets) = (Path::new("/s"), Path::new("/r"));
-        assert_eq!(user.state(None, Some(sockets)), sockets);
-        assert_eq!(user.state(Some(state), Some(sockets)), state);
-    }
-
-    #[test]
-    fn a_user_without_an_agent_asks_that_of_the_system() {
-        let directory = tempfile::tempdir().unwrap();
-        let user = user(Some(directory.path()));
-        assert_eq!(user.to_ask(None), Path::new("/run/tidegate"));
-        let own = directory.path().join("tidegate");
-        std::fs::create_dir(&own).unwrap();
-        std::fs::write(own.join(FILE_NAME), "").unwrap();
-        assert_eq!(user.to_ask(None), own);
-        assert_eq!(user.to_ask(Some(Path::new("x"))), Path::new("x"));
-    }
-}
+mod tests;

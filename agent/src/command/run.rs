@@ -6,6 +6,7 @@ use tidegate_segment::os::heap;
 
 use super::output::Failure;
 use super::place::Surroundings;
+use crate::config::{Given, MetricsListen};
 use crate::run::{self, Ended};
 use crate::signal::Roots;
 
@@ -18,14 +19,22 @@ Examples:
 SIGHUP reads configuration and rules again; SIGTERM and Ctrl-C end the agent.
 TIDEGATE_LOG says what is logged: error, warn, info (the default), debug or trace.")]
 pub(super) struct Options {
-    /// Configuration file; without one /etc/tidegate/tidegate.toml, else the built-in defaults
+    /// Configuration file; without one that of this user, else /etc/tidegate/tidegate.toml, else the
+    /// built-in defaults
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Directory of the sockets; without one /run/tidegate as root, else `$XDG_RUNTIME_DIR/tidegate`
+    /// Directory of rules, whatever the configuration names
+    #[arg(long, value_name = "DIR")]
+    rules_dir: Option<PathBuf>,
+    /// Loopback address of the metrics over TCP, or `off`, whatever the configuration says
+    #[arg(long, value_name = "ADDRESS")]
+    metrics_listen: Option<MetricsListen>,
+    /// Directory of the sockets; without one `$TIDEGATE_RUNTIME_DIR`, else `$RUNTIME_DIRECTORY`, else
+    /// /run/tidegate as root and `$XDG_RUNTIME_DIR/tidegate` as another user
     #[arg(long, value_name = "DIR")]
     runtime_dir: Option<PathBuf>,
-    /// Directory of what lasts, such as recorded ticks; without one the runtime directory if that
-    /// is given, else `$STATE_DIRECTORY`, else /var/lib/tidegate as root
+    /// Directory of what lasts, such as recorded ticks; without one `$STATE_DIRECTORY`, else the directory
+    /// of the sockets if that is given, else /var/lib/tidegate as root
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
     /// Directory that stands for /proc
@@ -40,10 +49,14 @@ pub(super) fn run(options: Options) -> Result<(), Failure> {
     heap::stay_small();
     let sockets = options.runtime_dir.as_deref();
     let here = Surroundings::here();
+    let config = Given {
+        metrics: options.metrics_listen,
+        ..here.config(options.config, options.rules_dir)
+    };
     let directory = here.to_serve(sockets)?;
     let state = here.state(options.state_dir.as_deref(), sockets);
     let done = run::run(run::Options {
-        config: options.config,
+        config,
         directory,
         state,
         roots: Roots {

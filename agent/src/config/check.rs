@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::schema::fault::{Fault, Place};
 use super::schema::source::{Source, shown};
-use super::{Config, Loaded};
+use super::{Config, Given, Loaded};
 use crate::rule_source::{DirectorySource, RuleSource as _};
 
 /// What a check found.
@@ -62,11 +62,17 @@ impl fmt::Display for Report {
 
 /// Checks a file, or the defaults without one, and the rules of every tenant.
 pub fn check(path: Option<&Path>) -> Report {
+    given(&Given::of(path.map(Path::to_owned)))
+}
+
+/// Checks a configuration and the rules of every tenant.
+pub fn given(asked: &Given) -> Report {
     let mut report = Report::default();
-    match Config::load(path) {
+    match asked.load() {
         Ok(Loaded { config, warnings }) => {
             report.warnings.extend(warnings);
-            report.faults.extend(of_machine(&config, path));
+            let file = asked.file.as_deref();
+            report.faults.extend(of_machine(&config, file));
             for source in config.rule_sources() {
                 check_rules(&source, &mut report);
             }

@@ -7,6 +7,7 @@ mod cgroup_path;
 pub mod check;
 mod door;
 mod ebpf;
+mod given;
 mod guard;
 pub mod law;
 pub mod schema;
@@ -17,6 +18,7 @@ use std::time::Duration;
 
 pub use door::{Http, METRICS_HINT, Pages, Recording, Socket};
 pub use ebpf::Ebpf;
+pub use given::{Given, MetricsListen};
 pub use guard::{
     Action, AgentLoss, Cpu, DEFAULT_TENANT, Hysteresis, Load, Rules, Scope, Service, Signals,
     Tenant, Threads,
@@ -101,11 +103,19 @@ impl Config {
     /// # Errors
     /// Every fault of the file.
     pub fn load(path: Option<&Path>) -> Result<Loaded, Vec<Fault>> {
+        Self::load_over(path, Self::default())
+    }
+
+    /// The same; what the file does not set is as in `usual`.
+    fn load_over(path: Option<&Path>, usual: Self) -> Result<Loaded, Vec<Fault>> {
         let Some(path) = path else {
-            return Ok(Loaded::default());
+            return Ok(Loaded {
+                config: Box::new(usual),
+                warnings: Vec::new(),
+            });
         };
         let source = Source::read(path).map_err(|fault| vec![*fault])?;
-        let mut loaded = Self::parse(&source)?;
+        let mut loaded = Self::parse_over(&source, &usual)?;
         loaded.config.settle(path.parent().unwrap_or(Path::new("")));
         Ok(loaded)
     }
@@ -115,9 +125,13 @@ impl Config {
     /// # Errors
     /// Every fault of the text.
     pub fn parse(source: &Source) -> Result<Loaded, Vec<Fault>> {
+        Self::parse_over(source, &Self::default())
+    }
+
+    fn parse_over(source: &Source, usual: &Self) -> Result<Loaded, Vec<Fault>> {
         let mut sink = Sink::new(source);
         let config = schema::toml::read(&mut sink, |root, sink| {
-            Self::take(root, &Self::default(), "", sink).map(Box::new)
+            Self::take(root, usual, "", sink).map(Box::new)
         });
         let (faults, warnings) = sink.finish();
         match config {

@@ -54,8 +54,8 @@ pub enum OpenError {
     Remote(SocketAddr),
     /// Nothing can listen at the address of the metrics.
     #[error(
-        "http.metrics_listen = \"{address}\": cannot listen: {error}; choose another port, or \
-         http.metrics_enabled = false"
+        "http.metrics_listen = \"{address}\": cannot listen: {error}; choose another port (`--metrics-listen 127.0.0.1:9470`, \
+         or the option), or none (`--metrics-listen off`)"
     )]
     Metrics {
         /// The address.

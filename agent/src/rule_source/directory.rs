@@ -4,7 +4,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::RuleSource;
-use crate::config::Rules;
 use crate::config::schema::fault::{Fault, Sink};
 use crate::config::schema::source::Source;
 use crate::rule::{Body, Quirks, Rule, RuleSet, System, file, sentinel};
@@ -70,9 +69,10 @@ impl DirectorySource {
         found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
     }
 
-    /// A directory that was named and is not there may still be made. Nobody named the one of the defaults.
+    /// A directory that was named and is not there may still be made. Nobody named the usual ones, of the machine
+    /// or of a user.
     fn missing(&self) -> Option<Fault> {
-        let named = self.directory != Rules::default().dir;
+        let named = !self.directory.ends_with("tidegate/rules.d");
         let hint = "no rule is in force until it is there";
         let warning = || Fault::of_directory(&self.name(), MISSING, A_DIRECTORY, hint);
         (named && self.is_missing()).then(warning)

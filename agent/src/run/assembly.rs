@@ -10,7 +10,7 @@ use tidegate_segment::sync::Word;
 
 use super::keeper::Keeper;
 use super::{Ended, Options, reload, system};
-use crate::config::{Config, DEFAULT_PATH, Loaded};
+use crate::config::{Config, Given, Loaded};
 use crate::control::{self, Driver, Handle, Plan, Ticking};
 use crate::door::bounds::{Bounds, GATE_CONNECTIONS};
 use crate::door::tenants::{Conditions, Named, Tenants};
@@ -34,8 +34,7 @@ pub(super) struct Agent {
 /// Makes an agent. Runs inside the runtime.
 pub(super) async fn assemble(options: Options) -> Result<Agent, Ended> {
     let started = Instant::now();
-    let config_file = options.config.or_else(installed);
-    let config = load(config_file.as_deref())?;
+    let config = load(&options.config)?;
     let (tenants, pages) = make_tenants(&config, &options.roots)?;
     let rules = reload::rules(&config, &tenants).await;
     let rules = rules.map_err(Ended::Invalid)?;
@@ -59,7 +58,7 @@ pub(super) async fn assemble(options: Options) -> Result<Agent, Ended> {
         permit_time_to_live: config.http.permit_time_to_live,
         reload_failed: Word::new(0),
     });
-    let mut keeper = Box::new(Keeper::new(config, config_file, context, rules));
+    let mut keeper = Box::new(Keeper::new(config, options.config, context, rules));
     if let Some(recorder) = &recorder {
         keeper.record_config(recorder.notes());
     }
@@ -72,13 +71,8 @@ pub(super) async fn assemble(options: Options) -> Result<Agent, Ended> {
     })
 }
 
-fn installed() -> Option<PathBuf> {
-    let installed = Path::new(DEFAULT_PATH);
-    installed.exists().then(|| installed.to_owned())
-}
-
-fn load(file: Option<&Path>) -> Result<Box<Config>, Ended> {
-    let Loaded { config, warnings } = Config::load(file).map_err(Ended::Invalid)?;
+fn load(given: &Given) -> Result<Box<Config>, Ended> {
+    let Loaded { config, warnings } = given.load().map_err(Ended::Invalid)?;
     for warning in &warnings {
         tracing::warn!("{warning}");
     }

@@ -8,8 +8,8 @@ use tidegate_segment::clock::monotonic_ns;
 
 use super::live::{self, LiveLine, print};
 use super::{ready, reload, start_text};
-use crate::config::Config;
 use crate::config::schema::fault::Fault;
+use crate::config::{Config, Given};
 use crate::control::{Event, Snapshot};
 use crate::door::Context;
 use crate::recording::Notes;
@@ -22,8 +22,8 @@ const SETTLED_TICKS: u64 = 30;
 #[derive(Debug)]
 pub(super) struct Keeper {
     config: Box<Config>,
-    /// The file that the configuration came from.
-    config_file: Option<PathBuf>,
+    /// Where the configuration is from.
+    given: Given,
     context: Arc<Context>,
     /// Rules in force.
     rules: usize,
@@ -38,16 +38,16 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    /// Keeps what was just put in force: the configuration of a file, and so many rules.
+    /// Keeps what was just put in force: a configuration, and so many rules.
     pub(super) fn new(
         config: Box<Config>,
-        config_file: Option<PathBuf>,
+        given: Given,
         context: Arc<Context>,
         rules: usize,
     ) -> Self {
         Self {
             config,
-            config_file,
+            given,
             context,
             rules,
             live: LiveLine::new(),
@@ -65,7 +65,7 @@ impl Keeper {
     }
 
     fn note_config(&self) {
-        let (Some(recording), Some(file)) = (&self.recording, &self.config_file) else {
+        let (Some(recording), Some(file)) = (&self.recording, &self.given.file) else {
             return;
         };
         match std::fs::read_to_string(file) {
@@ -84,7 +84,7 @@ impl Keeper {
     }
 
     pub(super) fn config_file(&self) -> Option<&Path> {
-        self.config_file.as_deref()
+        self.given.file.as_deref()
     }
 
     pub(super) const fn rules(&self) -> usize {
@@ -106,8 +106,7 @@ impl Keeper {
     /// Reads everything again: configuration, then rules.
     pub(super) async fn reload(&mut self) {
         ready::reloading();
-        let file = self.config_file.as_deref();
-        match reload::config(file, &mut self.config, &self.context.control) {
+        match reload::config(&self.given, &mut self.config, &self.context.control) {
             Ok(()) => {
                 self.note_config();
                 self.reload_rules().await;

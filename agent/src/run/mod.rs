@@ -17,6 +17,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::background::END_WITHIN;
+use crate::config::Given;
 use crate::config::schema::fault::Fault;
 use crate::door::{self, open_files};
 use crate::signal::Roots;
@@ -24,8 +25,8 @@ use crate::signal::Roots;
 /// What the command line says.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The configuration; the installed one, or the defaults, if not given.
-    pub config: Option<PathBuf>,
+    /// The configuration.
+    pub config: Given,
     /// Directory of the sockets.
     pub directory: PathBuf,
     /// Directory of what lasts.

@@ -1,6 +1,5 @@
 //! Reads configuration and rules again; what is at fault leaves the last good ones in force.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +7,7 @@ use tidegate_segment::board::RuleFault;
 use tidegate_segment::clock::monotonic_ns;
 
 use crate::config::schema::fault::Fault;
-use crate::config::{Config, Loaded, check};
+use crate::config::{Config, Given, Loaded, check};
 use crate::control::{Handle, Plan};
 use crate::door::tenants::Tenants;
 use crate::rule::RuleSet;
@@ -93,16 +92,16 @@ async fn publish(rules: &Arc<RuleSet>, tenant: &Tenant) -> Result<Published, Rul
 /// # Errors
 /// Every fault of the file; the configuration before stays in force.
 pub(super) fn config(
-    file: Option<&Path>,
+    given: &Given,
     now: &mut Box<Config>,
     handle: &Handle,
 ) -> Result<(), Vec<Fault>> {
     let Loaded {
         config: next,
         warnings,
-    } = Config::load(file)?;
+    } = given.load()?;
     // It would hinder the next start alone, which nobody watches.
-    if let Some(fault) = check::of_machine(&next, file) {
+    if let Some(fault) = check::of_machine(&next, given.file.as_deref()) {
         return Err(vec![fault]);
     }
     for warning in &warnings {

@@ -15,6 +15,7 @@ fn tidegate(directory: &Path, arguments: &[&str]) -> Output {
         .args(arguments)
         .current_dir(directory)
         .env_remove("XDG_RUNTIME_DIR")
+        .env_remove("TIDEGATE_RUNTIME_DIR")
         .output()
         .expect("the binary starts")
 }

@@ -16,6 +16,7 @@ pub mod kernel;
 pub mod ledger;
 pub mod list;
 pub mod message;
+pub mod place;
 pub mod rule;
 mod seat_word;
 pub mod signal;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tidegate_abi::place::{self, Directory};
 use tidegate_segment::os::listener::Listener;
 use tidegate_segment::published::Published;
 
@@ -22,9 +23,6 @@ const RESOLVE_WITHIN: Duration = Duration::from_millis(50);
 
 /// The keeper ends its first try well before this, see `WELCOME_WITHIN` in `connection`.
 const FIRST_TRY_WITHIN: Duration = Duration::from_secs(10);
-
-/// File name of the agent's socket in its runtime directory.
-const SOCKET: &str = "gate.sock";
 
 /// What [`Builder::connect`] does when there is no agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -46,7 +44,7 @@ pub struct Builder {
 
 impl Builder {
     /// The agent's runtime directory. Without it: `$TIDEGATE_RUNTIME_DIR` if that is set, else
-    /// `/run/tidegate` and `$XDG_RUNTIME_DIR/tidegate`, whichever has an agent that answers.
+    /// the first of `/run/tidegate` and `$XDG_RUNTIME_DIR/tidegate` in which an agent answers.
     pub fn runtime_dir(mut self, path: impl Into<PathBuf>) -> Self {
         self.runtime_dir = Some(path.into());
         self
@@ -83,17 +81,24 @@ impl Builder {
 
 /// The sockets to try, in this order.
 fn sockets(given: Option<PathBuf>, env: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
-    let named = given.or_else(|| env("TIDEGATE_RUNTIME_DIR").map(PathBuf::from));
-    let dirs = named.map_or_else(
-        || {
-            let own = env("XDG_RUNTIME_DIR").map(|dir| PathBuf::from(dir).join("tidegate"));
-            std::iter::once(PathBuf::from("/run/tidegate"))
-                .chain(own)
-                .collect()
-        },
-        |dir| vec![dir],
-    );
-    dirs.into_iter().map(|dir| dir.join(SOCKET)).collect()
+    let set = |variable: &str| {
+        let value = env(variable).filter(|value| !value.is_empty());
+        value.map(PathBuf::from)
+    };
+    let usual = |directory| match directory {
+        Directory::Fixed(path) => Some(PathBuf::from(path)),
+        Directory::Below { variable, name } => {
+            let above = set(variable).filter(|above| above.is_absolute())?;
+            Some(above.join(name))
+        }
+    };
+    let named = given.or_else(|| set(place::VARIABLE));
+    let dirs: Vec<PathBuf> = match named {
+        Some(dir) => vec![dir],
+        None => place::ORDER.into_iter().filter_map(usual).collect(),
+    };
+    let sockets = dirs.iter().map(|dir| dir.join(place::GATE_SOCKET));
+    sockets.collect()
 }
 
 /// A connection to the agent of this host. Clones share it; one for each process is enough.
@@ -295,6 +300,36 @@ impl Drop for Inner {
         // A child has the parent's bell in its hands until it has its own.
         if !session.forked() {
             session.life().close();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The directories that are tried with these variables set.
+    fn tried(given: Option<&str>, variables: &[(&str, &str)]) -> Vec<String> {
+        let env = |name: &str| {
+            let found = variables.iter().find(|(own, _value)| *own == name);
+            found.map(|(_own, value)| OsString::from(value))
+        };
+        let sockets = sockets(given.map(PathBuf::from), env).into_iter();
+        sockets
+            .map(|socket| socket.parent().unwrap().display().to_string())
+            .collect()
+    }
+
+    #[test]
+    fn field_o12_a_service_looks_where_it_is_told_then_at_the_machines_agent_then_at_its_users() {
+        let (named, user) = (("TIDEGATE_RUNTIME_DIR", "/n"), ("XDG_RUNTIME_DIR", "/u"));
+        assert_eq!(tried(Some("/g"), &[named, user]), ["/g"]);
+        assert_eq!(tried(None, &[named, user]), ["/n"]);
+        assert_eq!(tried(None, &[user]), ["/run/tidegate", "/u/tidegate"]);
+        // What is empty is not set, and nothing is looked for below the working directory.
+        for nowhere in ["", "relative"] {
+            let variables = [("TIDEGATE_RUNTIME_DIR", ""), ("XDG_RUNTIME_DIR", nowhere)];
+            assert_eq!(tried(None, &variables), ["/run/tidegate"], "{nowhere}");
         }
     }
 }

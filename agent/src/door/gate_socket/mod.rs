@@ -25,7 +25,7 @@ use fault::Fault;
 use wire::Wire;
 
 /// Name of the socket in the directory of the sockets.
-pub const FILE_NAME: &str = "gate.sock";
+pub const FILE_NAME: &str = tidegate_abi::place::GATE_SOCKET;
 
 /// Connections that may wait to be accepted; the kernel takes less where `net.core.somaxconn` is less.
 const BACKLOG: i32 = 4096;

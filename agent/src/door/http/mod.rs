@@ -32,7 +32,7 @@ use caller::Callers;
 use scrapers::Scrapers;
 
 /// Name of the socket in the directory of the sockets.
-pub const FILE_NAME: &str = "http.sock";
+pub const FILE_NAME: &str = tidegate_abi::place::HTTP_SOCKET;
 
 /// The HTTP door, placed and listening.
 #[derive(Debug)]

@@ -1,0 +1,127 @@
+//! Which configuration is asked for, and what the command line says over it.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use super::schema::fault::Fault;
+use super::{Config, Loaded};
+
+/// A configuration as the command line asks for it. Loaded again, it is the same question.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Given {
+    /// The file; the defaults without one.
+    pub file: Option<PathBuf>,
+    /// Directory of the rules where the file names none.
+    pub usual_rules_dir: Option<PathBuf>,
+    /// Directory of the rules, whatever the file names.
+    pub rules_dir: Option<PathBuf>,
+    /// Where metrics are served over TCP, whatever the file says.
+    pub metrics: Option<MetricsListen>,
+}
+
+/// Where metrics are served over TCP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MetricsListen {
+    /// Nowhere.
+    Off,
+    /// At an address of this machine.
+    At(SocketAddr),
+}
+
+impl FromStr for MetricsListen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "off" {
+            return Ok(Self::Off);
+        }
+        let address: Option<SocketAddr> = text.parse().ok();
+        address
+            .filter(|address| address.ip().is_loopback())
+            .map(Self::At)
+            .ok_or_else(|| {
+                "allowed are a loopback address with a port, such as 127.0.0.1:9470 or [::1]:9470, and off"
+                    .to_owned()
+            })
+    }
+}
+
+impl Given {
+    /// The configuration of a file, or the defaults, and nothing over it.
+    pub fn of(file: Option<PathBuf>) -> Self {
+        Self {
+            file,
+            ..Self::default()
+        }
+    }
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// Every fault of the file.
+    pub fn load(&self) -> Result<Loaded, Vec<Fault>> {
+        let mut usual = Config::default();
+        if let Some(dir) = &self.usual_rules_dir {
+            usual.rules.dir.clone_from(dir);
+        }
+        let mut loaded = Config::load_over(self.file.as_deref(), usual)?;
+        let config = &mut loaded.config;
+        if let Some(dir) = &self.rules_dir {
+            config.rules.dir.clone_from(dir);
+        }
+        match self.metrics {
+            None => {}
+            Some(MetricsListen::Off) => config.http.metrics_enabled = false,
+            Some(MetricsListen::At(address)) => {
+                config.http.metrics_enabled = true;
+                config.http.metrics_listen = address;
+            }
+        }
+        Ok(loaded)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn field_o12_what_the_command_line_says_comes_before_the_file_and_the_file_before_what_is_usual()
+     {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("c.toml");
+        std::fs::write(
+            &file,
+            "[rules]\ndir = \"/of/file\"\n[http]\nmetrics_enabled = false\n",
+        )
+        .unwrap();
+        let mut given = Given {
+            usual_rules_dir: Some("/usual".into()),
+            ..Given::default()
+        };
+        let rules = |given: &Given| given.load().unwrap().config.rules.dir;
+        assert_eq!(rules(&given), Path::new("/usual"));
+        given.file = Some(file);
+        assert_eq!(rules(&given), Path::new("/of/file"));
+        given.rules_dir = Some("/said".into());
+        assert_eq!(rules(&given), Path::new("/said"));
+        assert!(!given.load().unwrap().config.http.metrics_enabled);
+        given.metrics = "[::1]:9470".parse().ok();
+        let http = given.load().unwrap().config.http;
+        assert!(http.metrics_enabled);
+        assert_eq!(http.metrics_listen, "[::1]:9470".parse().unwrap());
+        given.metrics = "off".parse().ok();
+        assert!(!given.load().unwrap().config.http.metrics_enabled);
+    }
+
+    #[test]
+    fn metrics_are_for_this_machine_alone_whoever_says_where() {
+        for wrong in ["0.0.0.0:9469", "9469", "localhost:9469", "on", ""] {
+            let refused = wrong.parse::<MetricsListen>();
+            assert!(refused.is_err_and(|text| text.contains("off")), "{wrong}");
+        }
+    }
+}

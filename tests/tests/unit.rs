@@ -1,0 +1,135 @@
+//! The shipped unit under a real systemd, on a machine of its own, installed as README says.
+
+#![cfg(test)]
+
+use std::fs;
+
+use tidegate_tests::machine::{CHECKOUT, Machine, checkout};
+use tidegate_tests::program::Program;
+
+/// The blocks of shell of a chapter of README.
+fn blocks(chapter: &str) -> Vec<String> {
+    let readme = fs::read_to_string(checkout().join("README.md")).expect("README is there");
+    let after = readme.split(&format!("\n## {chapter}\n")).nth(1);
+    let text = after.expect("the chapter is there").split("\n## ").next();
+    let pieces = text.unwrap_or_default().split("```sh\n").skip(1);
+    pieces
+        .map(|piece| piece.split("```").next().unwrap_or_default().to_owned())
+        .collect()
+}
+
+/// The lines that install it, and those that take it away.
+fn steps() -> [String; 2] {
+    let blocks = blocks("As a service of the machine");
+    blocks.try_into().expect("two blocks: install, remove")
+}
+
+/// The first line of README that asks for a decision.
+fn first_question() -> String {
+    let blocks = blocks("Quick start").concat();
+    let line = blocks.lines().find(|line| line.starts_with("curl "));
+    line.expect("README asks with curl").to_owned()
+}
+
+/// A machine on which it is installed and runs.
+fn installed() -> Option<Machine> {
+    let machine = Machine::boot_with_checkout(&Program::Tidegate.path())?;
+    let [install, _remove] = steps();
+    machine.must(&format!("cd {CHECKOUT}\n{install}"));
+    Some(machine)
+}
+
+fn property(machine: &Machine, name: &str) -> String {
+    let value = machine.must(&format!("systemctl show -P {name} tidegate"));
+    value.trim().to_owned()
+}
+
+#[test]
+fn field_o2_the_steps_of_readme_install_a_unit_that_runs_and_answers_and_take_it_away() {
+    let Some(machine) = Machine::boot_with_checkout(&Program::Tidegate.path()) else {
+        return;
+    };
+    assert!(!machine.path("/etc/sysusers.d").exists(), "as on Debian 12");
+    let [install, remove] = steps();
+    let install = format!("cd {CHECKOUT}\n{install}");
+    machine.must(&install);
+    assert_eq!(property(&machine, "ActiveState"), "active");
+    let answer = machine.must(&first_question());
+    assert!(answer.contains("\"admitted\":true"), "{answer}");
+    // Again, as for an upgrade: what the operator has set stays.
+    machine.write("/etc/tidegate/tidegate.toml", "[recording]\nsize_mib = 1\n");
+    let before = property(&machine, "MainPID");
+    machine.must(&install);
+    machine.must("systemctl restart tidegate");
+    assert_ne!(property(&machine, "MainPID"), before);
+    let config = fs::read_to_string(machine.path("/etc/tidegate/tidegate.toml"));
+    assert!(config.is_ok_and(|text| text.contains("size_mib = 1")));
+    machine.must(&first_question());
+    machine.must(&remove);
+    for gone in [
+        "/usr/bin/tidegate",
+        "/run/tidegate",
+        "/etc/sysusers.d/tidegate.conf",
+    ] {
+        assert!(!machine.path(gone).exists(), "{gone} is left");
+    }
+    let state = machine.run("systemctl is-active tidegate");
+    assert!(!state.status.success(), "{state:?}");
+}
+
+#[test]
+fn field_o1_the_shipped_unit_starts_decides_reloads_restarts_and_stops() {
+    let Some(machine) = installed() else {
+        return;
+    };
+    // Both doors, for a member of the group and not for others.
+    machine.must("useradd -MU member && usermod -aG tidegate member && useradd -MU stranger");
+    for as_user in ["", "setpriv --reuid=member --regid=member --init-groups "] {
+        machine.must(&format!("{as_user}tidegate enter order-create"));
+        machine.must(&format!("{as_user}tidegate status"));
+    }
+    let stranger =
+        machine.run("setpriv --reuid=stranger --regid=stranger --init-groups tidegate status");
+    assert!(!stranger.status.success(), "{stranger:?}");
+    assert!(machine.path("/var/lib/tidegate/samples.jsonl").exists());
+    assert!(!machine.path("/run/tidegate/samples.jsonl").exists());
+    // A limit that comes with a reload.
+    machine.write(
+        "/etc/tidegate/rules.d/orders.toml",
+        "[[flow]]\nresource = \"order-create\"\ncount = 0\n",
+    );
+    let before = property(&machine, "MainPID");
+    machine.must("systemctl reload tidegate");
+    let refused = machine.run("tidegate enter order-create");
+    assert_eq!(refused.status.code(), Some(3), "{refused:?}");
+    assert_eq!(property(&machine, "MainPID"), before);
+    // A crash and a restart lose the limit no more than the directory that containers have mounted.
+    let inode = || machine.must("stat -c %i /run/tidegate");
+    let directory = inode();
+    machine.must("kill -KILL $(systemctl show -P MainPID tidegate)");
+    machine.wait_for("tidegate enter order-create || echo $?", "3");
+    machine.must("systemctl restart tidegate");
+    let refused = machine.run("tidegate enter order-create");
+    assert_eq!(refused.status.code(), Some(3), "{refused:?}");
+    assert_eq!(inode(), directory);
+    machine.must("systemctl stop tidegate");
+    assert_eq!(property(&machine, "Result"), "success");
+    machine.must("[ ! -e /run/tidegate/gate.sock ] && [ ! -e /run/tidegate/http.sock ]");
+    assert_eq!(property(&machine, "MemoryMax"), (256 << 20).to_string());
+}
+
+#[test]
+fn field_o1_another_runtime_directory_leaves_what_lasts_where_it_is() {
+    let Some(machine) = installed() else {
+        return;
+    };
+    machine.must("systemctl stop tidegate; rm -rf /var/lib/tidegate/*");
+    machine.write(
+        "/etc/systemd/system/tidegate.service.d/place.conf",
+        "[Service]\nExecStart=\nExecStart=/usr/bin/tidegate run --runtime-dir /run/tidegate/inner\n",
+    );
+    machine.must("systemctl daemon-reload; systemctl start tidegate");
+    machine.must("TIDEGATE_RUNTIME_DIR=/run/tidegate/inner tidegate enter order-create");
+    assert!(machine.path("/var/lib/tidegate/samples.jsonl").exists());
+    assert!(!machine.path("/run/tidegate/inner/samples.jsonl").exists());
+}
