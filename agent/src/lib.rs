@@ -10,6 +10,7 @@ pub mod control;
 pub mod door;
 pub mod kernel;
 pub mod places;
+pub mod plain;
 pub mod recording;
 pub mod replay;
 pub mod rule;

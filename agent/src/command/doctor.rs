@@ -17,7 +17,7 @@ use tidegate_abi::signal::SignalId;
 
 use self::programs::Kernel;
 use self::running::Running;
-use super::output::{Failure, say};
+use super::output::{Failure, say, say_as_is};
 use super::place::Surroundings;
 use crate::config::Config;
 use crate::control::{Driver, Handle, Plan, ScopeSnapshot, Snapshot, Triggers, WaiterRung, start};
@@ -107,7 +107,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     let (snapshot, report) = look(options)?;
     let findings = Findings::of(&snapshot, &report, running);
     if options.json {
-        say(serde_json::to_string(&findings).map_err(Failure::of)?);
+        say_as_is(serde_json::to_string(&findings).map_err(Failure::of)?);
     } else {
         say(findings.text().map_err(Failure::of)?.trim_end());
     }

@@ -10,9 +10,10 @@ use tidegate_abi::decision::{Class, Direction, Outcome};
 use tidegate_abi::message::{Answer, ArgsBuffer, Ask};
 use tidegate_limits::window::COUNT_MAX;
 
-use super::output::{Failure, REFUSED, say};
+use super::output::{Failure, REFUSED, say, say_as_is};
 use super::place::Surroundings;
 use crate::caller::GateConnection;
+use crate::plain::plain;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -101,11 +102,11 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
             ..Ask::of(&options.resource)
         })
         .map_err(Failure::of)?;
-    say(if options.json {
-        answer_json(answer).to_string()
+    if options.json {
+        say_as_is(answer_json(answer));
     } else {
-        answer_text(&options.resource, answer)
-    });
+        say(plain(&answer_text(&options.resource, answer)));
+    }
     match answer {
         Answer::Admitted { token, .. } => {
             caller.wait(options.hold).map_err(Failure::of)?;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::output::{Failure, say};
+use super::output::{Failure, say, say_as_is};
 use super::status::{read, told};
 
 #[derive(Debug, clap::Args)]
@@ -52,7 +52,16 @@ struct Rule {
     refused_total: u64,
     observed_total: u64,
     last: Option<Last>,
+    not_in_force: Option<String>,
+    ends_in_s: Option<f64>,
+    #[serde(default)]
+    warnings: Vec<Warning>,
     now: Option<BTreeMap<String, Value>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Warning {
+    text: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -74,7 +83,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     let path = format!("/v1/explain?resource={resource}");
     let body = told(options.runtime_dir.as_deref(), &path)?;
     if options.json {
-        say(body.trim_end());
+        say_as_is(body.trim_end());
         return Ok(());
     }
     say(text(&read(&body)?).trim_end());
@@ -168,10 +177,15 @@ fn write_rule(text: &mut String, rule: &Rule) -> std::fmt::Result {
         refused_total,
         observed_total,
         last,
+        not_in_force,
+        ends_in_s,
+        warnings,
         now,
     } = rule;
     write!(text, "{kind} rule {id} ({place})")?;
-    if mode == "observe" {
+    if let Some(why) = not_in_force {
+        write!(text, ": {why}")?;
+    } else if mode == "observe" {
         write!(text, ": would have refused {observed_total}")?;
     } else {
         write!(text, ": refused {refused_total}")?;
@@ -185,6 +199,12 @@ fn write_rule(text: &mut String, rule: &Rule) -> std::fmt::Result {
         write!(text, ", last {ago_ms} ms ago with {value} of {limit}")?;
     }
     writeln!(text)?;
+    if let Some(seconds) = ends_in_s.filter(|_| not_in_force.is_none()) {
+        writeln!(text, "  ends in {seconds:.0} s")?;
+    }
+    for Warning { text: warning } in warnings {
+        writeln!(text, "  warning: {warning}")?;
+    }
     if let Some(now) = now {
         let parts: Vec<_> = now
             .iter()

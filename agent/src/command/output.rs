@@ -4,6 +4,8 @@ use std::fmt::Display;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
+use crate::plain::plain_lines;
+
 /// Why a command did not do what it was asked to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
@@ -41,12 +43,18 @@ pub(super) fn end(done: Result<(), Failure>) -> ExitCode {
     }
 }
 
-/// Prints to standard output. Whoever reads it may have seen enough (`| head`): that is no failure.
+/// Prints text for people to standard output. Whoever reads it may have seen enough (`| head`): that is no failure.
 pub(super) fn say(text: impl Display) {
+    say_as_is(plain_lines(&text.to_string()));
+}
+
+/// The same for what programs read.
+pub(super) fn say_as_is(text: impl Display) {
     let _enough: io::Result<()> = writeln!(io::stdout().lock(), "{text}");
 }
 
 /// Prints to standard error.
 pub(super) fn say_error(text: impl Display) {
+    let text = plain_lines(&text.to_string());
     let _nobody: io::Result<()> = writeln!(io::stderr().lock(), "{text}");
 }

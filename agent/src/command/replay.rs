@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::output::{Failure, say};
+use super::output::{Failure, say, say_as_is};
 use super::place::Surroundings;
 use crate::config::Config;
 use crate::replay::{Moment, Replay};
@@ -48,14 +48,14 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
         .unwrap_or_else(|| Surroundings::here().state(None, None));
     let mut each = |moment: &Moment<'_>| {
         if options.ticks {
-            say(tick(moment));
+            say_as_is(tick(moment));
         }
     };
     let report = Replay::new(config)
         .run(&file, &mut each)
         .map_err(Failure::of)?;
     if options.json {
-        say(serde_json::to_string(&report).map_err(Failure::of)?);
+        say_as_is(serde_json::to_string(&report).map_err(Failure::of)?);
     } else if !options.ticks {
         say(report.to_string().trim_end());
     }

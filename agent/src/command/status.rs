@@ -1,15 +1,19 @@
 //! `tidegate status`.
 
 mod text;
+mod warnings;
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
-use super::output::{Failure, say};
+use super::output::{Failure, say, say_as_is};
 use super::place::Surroundings;
 use crate::caller::HttpConnection;
+use crate::plain::plain;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -28,7 +32,7 @@ pub(super) struct Options {
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
     let body = told(options.runtime_dir.as_deref(), "/v1/status")?;
     if options.json {
-        say(body.trim_end());
+        say_as_is(body.trim_end());
         return Ok(());
     }
     say(text::text(&read(&body)?).trim_end());
@@ -44,7 +48,7 @@ pub(super) fn told(runtime_dir: Option<&Path>, path: &str) -> Result<String, Fai
     if answer.status != 200 {
         let text = serde_json::from_str(&body).map_or_else(
             |_other| format!("the agent answered {}: {body}", answer.status),
-            |Wrong { error }| error,
+            |Wrong { error }| plain(&error).into_owned(),
         );
         return Err(Failure::Failed(text));
     }
@@ -57,11 +61,28 @@ struct Wrong {
     error: String,
 }
 
-/// Reads such an answer.
+/// Reads such an answer for people: names in it stay on their line and show what they are.
 pub(super) fn read<T: DeserializeOwned>(body: &str) -> Result<T, Failure> {
-    serde_json::from_str(body).map_err(|error| {
+    let read = serde_json::from_str(body).and_then(|mut value| {
+        make_plain(&mut value);
+        serde_json::from_value(value)
+    });
+    read.map_err(|error| {
         Failure::Failed(format!(
             "the agent's answer cannot be read ({error}); are both of one version?"
         ))
     })
+}
+
+fn make_plain(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            if let Cow::Owned(shown) = plain(text) {
+                *text = shown;
+            }
+        }
+        Value::Array(list) => list.iter_mut().for_each(make_plain),
+        Value::Object(members) => members.values_mut().for_each(make_plain),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }

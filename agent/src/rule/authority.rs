@@ -2,6 +2,8 @@
 
 use tidegate_abi::decision::Mode;
 
+use super::effect::{self, Effect, Effects, NoEffect};
+use super::expiry::{Ending, Expires};
 use super::{Body, Options};
 use crate::config::schema::kind::{List, Maybe, Name, OneOf, Required, words};
 use crate::config::schema::settings::{Section, settings};
@@ -34,6 +36,9 @@ settings! {
         id: Option<String> = None, Maybe(Name, "\"orders-callers\"");
         /// enforce refuses; observe counts what it would have refused; off does nothing.
         mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
+        /// When it ends by itself: so long after it came into force, or at a time. Not set: never. Reading the same
+        /// text again does not begin anew; a restart of the agent does.
+        expires: Option<Expires> = None, Maybe(Ending, "\"30s\"");
         /// Name of the resource.
         resource: String = String::new(), Required(Name, "\"order-admin\"");
         /// Whether the origins are the only ones that may call, or the ones that may not.
@@ -50,6 +55,9 @@ impl Options for AuthorityOptions {
     fn mode(&self) -> Mode {
         self.mode
     }
+    fn expires(&self) -> Option<Expires> {
+        self.expires
+    }
     fn body(&self, section: &mut Section<'_, '_>) -> Option<Body> {
         if self.origins.is_empty() {
             section.refuse(
@@ -59,14 +67,28 @@ impl Options for AuthorityOptions {
             );
             return None;
         }
-        if self.resource == "*" {
-            let hint = "only a resource of just this name is meant";
-            section.warn("resource", "the name of a resource", hint);
-        }
         Some(Body::Authority(Authority {
             resource: self.resource.clone(),
             listing: self.strategy,
             origins: self.origins.clone(),
         }))
     }
+}
+
+impl Effects for AuthorityOptions {
+    const EFFECTS: &'static [Effect<Self>] = &[
+        Effect::always("id"),
+        Effect::new("expires", |rule| effect::ended(rule.expires)),
+        Effect::new("mode", |authority| effect::off(authority.mode)),
+        Effect::new("resource", |authority| {
+            effect::literal(&authority.resource, false)
+        }),
+        Effect::always("strategy"),
+        Effect::new("origins", |authority| {
+            let mut origins = authority.origins.iter();
+            let odd = origins.find(|origin| origin.contains(',') || origin.trim() != *origin)?;
+            let hint = format!("\"{odd}\" is compared as it stands, with commas and blanks");
+            Some(NoEffect::new("each origin as a text of its own", hint))
+        }),
+    ];
 }

@@ -6,6 +6,8 @@ use tidegate_abi::decision::Mode;
 use tidegate_limits::breaker::tally::{COUNT_MAX, REQUESTS_MAX};
 
 use super::amount::{Amount, Count};
+use super::effect::{self, Effect, Effects, NoEffect};
+use super::expiry::{Ending, Expires};
 use super::{Body, Options};
 use crate::config::schema::kind::{Maybe, Name, OneOf, Required, Span, Whole, words};
 use crate::config::schema::settings::{Section, settings};
@@ -100,6 +102,9 @@ settings! {
         id: Option<String> = None, Maybe(Name, "\"payment-breaker\"");
         /// enforce refuses; observe counts what it would have refused; off does nothing.
         mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
+        /// When it ends by itself: so long after it came into force, or at a time. Not set: never. Reading the same
+        /// text again does not begin anew; a restart of the agent does.
+        expires: Option<Expires> = None, Maybe(Ending, "\"30s\"");
         /// Name of the resource; * is every one that has no degrade rule of its own.
         resource: String = String::new(), Required(Name, "\"payment\"");
         /// What makes it trip.
@@ -127,6 +132,9 @@ impl Options for DegradeOptions {
     fn mode(&self) -> Mode {
         self.mode
     }
+    fn expires(&self) -> Option<Expires> {
+        self.expires
+    }
     fn body(&self, section: &mut Section<'_, '_>) -> Option<Body> {
         Some(Body::Degrade(Degrade {
             resource: match self.resource.as_str() {
@@ -142,6 +150,31 @@ impl Options for DegradeOptions {
                 .unwrap_or_else(|| self.recovery_timeout.max(Duration::from_secs(1))),
         }))
     }
+}
+
+impl Effects for DegradeOptions {
+    const EFFECTS: &'static [Effect<Self>] = &[
+        Effect::always("id"),
+        Effect::new("expires", |rule| effect::ended(rule.expires)),
+        Effect::new("mode", |degrade| effect::off(degrade.mode)),
+        Effect::new("resource", |degrade| {
+            effect::literal(&degrade.resource, false).filter(|_| degrade.resource != "*")
+        }),
+        Effect::always("grade"),
+        Effect::always("threshold"),
+        Effect::new("max_rt", |degrade| {
+            let counts = degrade.grade == TripWord::SlowRatio;
+            NoEffect::when(
+                !counts,
+                "with grade slow_ratio",
+                "this grade looks at errors, not at how long a request takes",
+            )
+        }),
+        Effect::always("min_requests"),
+        Effect::always("stat_interval"),
+        Effect::always("recovery_timeout"),
+        Effect::always("probe_lease"),
+    ];
 }
 
 impl DegradeOptions {

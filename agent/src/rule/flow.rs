@@ -3,12 +3,18 @@
 use std::time::Duration;
 
 use tidegate_abi::decision::Mode;
+use tidegate_limits::warm_up::WarmUp;
+use tidegate_limits::window::COUNT_MAX;
 
 use super::amount::{Amount, Count};
 use super::cluster::Cluster;
+use super::effect::{self, Effect, Effects, NoEffect};
+use super::expiry::{Ending, Expires};
 use super::resource::Resource;
 use super::{Body, Options, bounds};
-use crate::config::schema::kind::{Flag, Maybe, MaybeGroup, Name, OneOf, Required, Span, words};
+use crate::config::schema::kind::{
+    Flag, Maybe, MaybeGroup, Name, OneOf, Required, Span, Whole, words,
+};
 use crate::config::schema::settings::{Section, settings};
 
 /// How much of a resource may run.
@@ -74,10 +80,12 @@ pub enum Strategy {
 pub enum Behavior {
     /// They are refused.
     Reject,
-    /// As reject; the limit rises from a third of the count while the resource is cold.
+    /// As reject; the limit rises from a part of the count while the resource is cold.
     WarmUp {
         /// Time of the rise.
         period: Duration,
+        /// The limit of a cold resource is this part of the count.
+        cold_factor: u32,
     },
     /// They wait for their slot.
     Pace {
@@ -88,6 +96,8 @@ pub enum Behavior {
     WarmUpPace {
         /// Time of the rise.
         period: Duration,
+        /// The rate of a cold resource is this part of the count.
+        cold_factor: u32,
         /// Longest wait; a longer one is a refusal.
         max_queueing_time: Duration,
     },
@@ -129,6 +139,9 @@ words! {
     }
 }
 
+/// Largest cold factor: a colder resource would hardly pass anything.
+const COLD_FACTOR_MAX: u32 = 100;
+
 /// The window of Sentinel's rules.
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -139,6 +152,9 @@ settings! {
         id: Option<String> = None, Maybe(Name, "\"orders-qps\"");
         /// enforce refuses; observe counts what it would have refused; off does nothing.
         mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
+        /// When it ends by itself: so long after it came into force, or at a time. Not set: never. Reading the same
+        /// text again does not begin anew; a restart of the agent does.
+        expires: Option<Expires> = None, Maybe(Ending, "\"30s\"");
         /// Name of the resource.
         resource: String = String::new(), Required(Name, "\"order-create\"");
         /// Whether `resource` is a regular expression for the whole name.
@@ -162,6 +178,8 @@ settings! {
         behavior: BehaviorWord = BehaviorWord::Reject, OneOf::<BehaviorWord>::ANY;
         /// Time in which a cold resource comes to its full count, in whole seconds.
         warm_up_period: Duration = Duration::from_secs(10), Span::ms(1_000, 86_400_000);
+        /// The limit of a cold resource is the count divided by this.
+        cold_factor: u32 = WarmUp::COLD_FACTOR, Whole { min: 2, max: COLD_FACTOR_MAX };
         /// Longest wait of a paced request.
         max_queueing_time: Duration = Duration::from_millis(500), Span::ms(1, 3_600_000);
         /// The part that other hosts share.
@@ -175,6 +193,9 @@ impl Options for FlowOptions {
     }
     fn mode(&self) -> Mode {
         self.mode
+    }
+    fn expires(&self) -> Option<Expires> {
+        self.expires
     }
     fn body(&self, section: &mut Section<'_, '_>) -> Option<Body> {
         self.check_pattern(section);
@@ -204,7 +225,99 @@ impl Options for FlowOptions {
     }
 }
 
+const WHERE: &str = "with grade qps";
+const IN_FLIGHT: &str = "a rule of requests in flight does not look at it";
+
+impl Effects for FlowOptions {
+    const EFFECTS: &'static [Effect<Self>] = &[
+        Effect::always("id"),
+        Effect::new("expires", |rule| effect::ended(rule.expires)),
+        Effect::new("mode", |flow| effect::off(flow.mode)),
+        Effect::new("resource", |flow| {
+            effect::literal(&flow.resource, true).filter(|_| !flow.regex)
+        }),
+        Effect::always("regex"),
+        Effect::always("limit_origin"),
+        Effect::always("grade"),
+        Effect::new("count", |flow| {
+            let unlimited = flow.is_plain_second() && flow.count.whole() >= COUNT_MAX;
+            NoEffect::when(
+                unlimited,
+                "a count that is reached",
+                "a window counts no further, so this limits nobody",
+            )
+        }),
+        Effect::new("window", |flow| {
+            NoEffect::when(flow.is_in_flight(), WHERE, IN_FLIGHT)
+        }),
+        Effect::always("strict"),
+        Effect::always("strategy"),
+        Effect::new("reference", |flow| {
+            let direct = flow.strategy == StrategyWord::Direct;
+            NoEffect::when(
+                direct,
+                "with strategy relate or chain alone",
+                "a direct rule does not look at it",
+            )
+        }),
+        Effect::new("behavior", |flow| {
+            let idle = flow.is_in_flight() && flow.behavior != BehaviorWord::Reject;
+            NoEffect::when(
+                idle,
+                WHERE,
+                "a rule of requests in flight refuses, it does not warm up or let wait",
+            )
+        }),
+        Effect::new("warm_up_period", |flow| {
+            NoEffect::when(
+                !flow.warms(),
+                "with grade qps and behavior warm_up or warm_up_pace",
+                "nothing warms up",
+            )
+        }),
+        Effect::new("cold_factor", |flow| {
+            NoEffect::when(
+                !flow.warms(),
+                "with grade qps and behavior warm_up or warm_up_pace",
+                "nothing warms up",
+            )
+        }),
+        Effect::new("max_queueing_time", |flow| {
+            NoEffect::when(
+                !flow.paces(),
+                "with grade qps and behavior pace or warm_up_pace",
+                "nobody waits",
+            )
+        }),
+        Effect::new("cluster", |flow| effect::alone(flow.cluster.as_ref(), true)),
+    ];
+}
+
 impl FlowOptions {
+    fn is_in_flight(&self) -> bool {
+        self.grade == GradeWord::Concurrency
+    }
+
+    fn is_plain_second(&self) -> bool {
+        !self.is_in_flight()
+            && self.behavior == BehaviorWord::Reject
+            && !self.strict
+            && self.window == SECOND
+    }
+
+    fn warms(&self) -> bool {
+        let warms = matches!(
+            self.behavior,
+            BehaviorWord::WarmUp | BehaviorWord::WarmUpPace
+        );
+        warms && !self.is_in_flight()
+    }
+
+    fn paces(&self) -> bool {
+        let paces = matches!(self.behavior, BehaviorWord::Pace | BehaviorWord::WarmUpPace);
+        paces && !self.is_in_flight()
+    }
+
     fn check_pattern(&self, section: &mut Section<'_, '_>) {
         if !self.regex {
             return;
@@ -242,14 +355,19 @@ impl FlowOptions {
 
     fn behavior(&self, section: &mut Section<'_, '_>) -> Option<Behavior> {
         let (period, max_queueing_time) = (self.warm_up_period, self.max_queueing_time);
+        let cold_factor = self.cold_factor;
         let behavior = match self.behavior {
             BehaviorWord::Reject => return Some(Behavior::Reject),
             // The behavior of a concurrency rule is not looked at, so its times may be anything.
             _ if self.grade == GradeWord::Concurrency => return Some(Behavior::Reject),
-            BehaviorWord::WarmUp => Behavior::WarmUp { period },
+            BehaviorWord::WarmUp => Behavior::WarmUp {
+                period,
+                cold_factor,
+            },
             BehaviorWord::Pace => Behavior::Pace { max_queueing_time },
             BehaviorWord::WarmUpPace => Behavior::WarmUpPace {
                 period,
+                cold_factor,
                 max_queueing_time,
             },
         };
@@ -278,13 +396,7 @@ impl FlowOptions {
 
     fn strategy(&self, section: &mut Section<'_, '_>) -> Option<Strategy> {
         match (self.strategy, &self.reference) {
-            (StrategyWord::Direct, reference) => {
-                if reference.is_some() {
-                    let allowed = "with strategy relate or chain alone";
-                    section.warn("reference", allowed, "a direct rule does not look at it");
-                }
-                Some(Strategy::Direct)
-            }
+            (StrategyWord::Direct, _reference) => Some(Strategy::Direct),
             // Our own form has no name without a letter.
             (_, Some(name)) if name.is_empty() => Some(Strategy::Nowhere),
             (StrategyWord::Relate, Some(resource)) => Some(Strategy::Relate(resource.clone())),

@@ -14,12 +14,15 @@ mod bounds;
 mod circle;
 pub mod cluster;
 pub mod degrade;
+pub mod effect;
+pub mod expiry;
 pub mod file;
 pub mod flow;
 pub mod param;
 pub mod resource;
 pub mod sentinel;
 pub mod set;
+mod shadow;
 pub mod system;
 
 use tidegate_abi::decision::{Mode, RefusalKind};
@@ -32,6 +35,8 @@ pub use amount::Amount;
 pub use authority::Authority;
 pub use cluster::Cluster;
 pub use degrade::Degrade;
+pub use effect::Effects;
+pub use expiry::{End, Expires};
 pub use flow::Flow;
 pub use param::Param;
 pub use resource::{Pattern, Resource};
@@ -73,6 +78,8 @@ pub struct Rule {
     pub mode: Mode,
     /// What it says.
     pub body: Body,
+    /// When it ends by itself; `None` is never.
+    pub end: Option<End>,
     /// Where it stands.
     pub place: Place,
     /// Its id.
@@ -97,11 +104,49 @@ impl Rule {
             id: id.to_owned(),
             mode: Mode::Enforce,
             body: Body::System(marks.clone()),
+            end: None,
             id_spot: spot("id"),
             count_spot: spot("count"),
             reference_spot: spot("reference"),
             path: id.to_owned(),
             place,
+        }
+    }
+}
+
+/// Why no request is held against a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rest {
+    /// Its mode is off.
+    Off,
+    /// Its time is over.
+    Ended,
+    /// It leaves all to a token server.
+    ToServer,
+}
+
+impl Rest {
+    /// The reason in words.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Off => "off: its mode says so",
+            Self::Ended => "ended: its time (expires) is over",
+            Self::ToServer => "passes all: it leaves them to a token server, and none is asked",
+        }
+    }
+}
+
+impl Rule {
+    /// Why no request is held against it; `None` where requests are.
+    pub fn rest(&self) -> Option<Rest> {
+        if self.mode == Mode::Off {
+            Some(Rest::Off)
+        } else if self.end.is_some_and(|end| end.over) {
+            Some(Rest::Ended)
+        } else if self.body.leaves_to_server() {
+            Some(Rest::ToServer)
+        } else {
+            None
         }
     }
 }
@@ -147,6 +192,33 @@ impl Body {
         }
     }
 
+    /// Whether it passes everything while no server answers.
+    fn leaves_to_server(&self) -> bool {
+        let to_server = |cluster: &Option<Cluster>, falls_back: bool| {
+            let cluster = cluster.as_ref();
+            cluster.is_some_and(|cluster| !cluster.fallback_to_local.unwrap_or(falls_back))
+        };
+        match self {
+            Self::Flow(flow) => to_server(&flow.cluster, true),
+            Self::Param(param) => to_server(&param.cluster, false),
+            Self::System(_) | Self::Authority(_) | Self::Degrade(_) => false,
+        }
+    }
+
+    /// Whether it is for the resource of this name. A breaker for all that have none is.
+    pub fn is_for(&self, resource: &str) -> bool {
+        match self {
+            Self::Authority(rule) => rule.resource == resource,
+            Self::Param(rule) => rule.resource.matches(resource),
+            Self::Flow(rule) => rule.resource.matches(resource),
+            Self::Degrade(rule) => match &rule.resource {
+                degrade::Guarded::Name(name) => name == resource,
+                degrade::Guarded::Unguarded => true,
+            },
+            Self::System(_) => false,
+        }
+    }
+
     /// The flow rule, if it is one.
     pub const fn flow(&self) -> Option<&Flow> {
         if let Self::Flow(flow) = self {
@@ -176,11 +248,13 @@ impl Body {
 pub struct RuleKey(Body);
 
 /// The options of a kind of rule, as a file gives them.
-pub trait Options: Settings {
+pub trait Options: Settings + Effects {
     /// The id, if one is given.
     fn id(&self) -> Option<&str>;
     /// What the rule does.
     fn mode(&self) -> Mode;
+    /// When it ends by itself.
+    fn expires(&self) -> Option<Expires>;
     /// Checks how the options go together. `None` and a fault in the section when they do not.
     fn body(&self, section: &mut Section<'_, '_>) -> Option<Body>;
 
@@ -190,6 +264,7 @@ pub trait Options: Settings {
         if section.fault_count() > before {
             return None;
         }
+        self.warn(section);
         let place = section.place();
         let path = section.path().to_owned();
         let id = self
@@ -199,6 +274,7 @@ pub trait Options: Settings {
             id,
             mode: self.mode(),
             body,
+            end: self.expires().map(End::new),
             place,
             id_spot: section.spot("id"),
             count_spot: section.spot("count"),
@@ -214,5 +290,7 @@ fn default_id(place: &Place, path: &str) -> String {
     format!("{file}:{path}")
 }
 
+#[cfg(test)]
+mod effect_tests;
 #[cfg(test)]
 mod number_tests;

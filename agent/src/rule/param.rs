@@ -4,8 +4,11 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use tidegate_abi::decision::Mode;
+use tidegate_limits::param::token_bucket::TOKENS_MAX;
 
 use super::cluster::Cluster;
+use super::effect::{self, Effect, Effects, NoEffect};
+use super::expiry::{Ending, Expires};
 use super::flow::GradeWord;
 use super::resource::Resource;
 use super::{Body, Options, bounds};
@@ -229,6 +232,9 @@ settings! {
         id: Option<String> = None, Maybe(Name, "\"orders-by-user\"");
         /// enforce refuses; observe counts what it would have refused; off does nothing.
         mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
+        /// When it ends by itself: so long after it came into force, or at a time. Not set: never. Reading the same
+        /// text again does not begin anew; a restart of the agent does.
+        expires: Option<Expires> = None, Maybe(Ending, "\"30s\"");
         /// Name of the resource.
         resource: String = String::new(), Required(Name, "\"order-query\"");
         /// Whether `resource` is a regular expression for the whole name.
@@ -264,6 +270,9 @@ impl Options for ParamOptions {
     fn mode(&self) -> Mode {
         self.mode
     }
+    fn expires(&self) -> Option<Expires> {
+        self.expires
+    }
     fn body(&self, section: &mut Section<'_, '_>) -> Option<Body> {
         if self.cluster.is_some() && self.grade == GradeWord::Concurrency {
             section.refuse(
@@ -292,7 +301,60 @@ impl Options for ParamOptions {
     }
 }
 
+impl Effects for ParamOptions {
+    const EFFECTS: &'static [Effect<Self>] = &[
+        Effect::always("id"),
+        Effect::new("expires", |rule| effect::ended(rule.expires)),
+        Effect::new("mode", |param| effect::off(param.mode)),
+        Effect::new("resource", |param| {
+            effect::literal(&param.resource, true).filter(|_| !param.regex)
+        }),
+        Effect::always("regex"),
+        Effect::always("index"),
+        Effect::always("grade"),
+        Effect::new("count", |param| {
+            let unlimited = param.is_bucket() && !param.strict && param.count > TOKENS_MAX;
+            NoEffect::when(
+                unlimited,
+                "a count that is reached",
+                "no value passes as much, so this limits nobody",
+            )
+        }),
+        Effect::new("window", |param| {
+            NoEffect::when(param.is_in_flight(), "with grade qps", IN_FLIGHT)
+        }),
+        Effect::always("burst"),
+        Effect::always("strict"),
+        Effect::new("behavior", |param| {
+            let idle = param.is_in_flight() && param.behavior == ParamBehavior::Pace;
+            NoEffect::when(
+                idle,
+                "with grade qps",
+                "a rule of requests in flight refuses, it does not let wait",
+            )
+        }),
+        Effect::new("max_queueing_time", |param| {
+            let paces = !param.is_in_flight() && param.behavior == ParamBehavior::Pace;
+            NoEffect::when(!paces, "with grade qps and behavior pace", "nobody waits")
+        }),
+        Effect::always("items"),
+        Effect::new("cluster", |param| {
+            effect::alone(param.cluster.as_ref(), false)
+        }),
+    ];
+}
+
+const IN_FLIGHT: &str = "a rule of requests in flight does not look at it";
+
 impl ParamOptions {
+    fn is_in_flight(&self) -> bool {
+        self.grade == GradeWord::Concurrency
+    }
+
+    fn is_bucket(&self) -> bool {
+        !self.is_in_flight() && self.behavior == ParamBehavior::Reject
+    }
+
     fn check_items(&self, section: &mut Section<'_, '_>) {
         if !section.is_sound("items") {
             return;

@@ -22,7 +22,6 @@ impl Resource {
     /// The name, or a compiled pattern; a pattern that does not compile is a fault.
     pub(crate) fn prove(name: &str, regex: bool, section: &mut Section<'_, '_>) -> Option<Self> {
         if !regex {
-            warn_of_star(name, section);
             return Some(Self::Name(name.to_owned()));
         }
         match Pattern::new(name) {
@@ -88,18 +87,6 @@ impl Pattern {
     /// Whether it matches the whole name.
     pub fn matches(&self, name: &str) -> bool {
         self.regex.is_match(name)
-    }
-}
-
-/// A star is a name as any other, but for breakers.
-fn warn_of_star(name: &str, section: &mut Section<'_, '_>) {
-    if name == "*" {
-        let allowed = "the name of a resource, or with regex = true a pattern such as \".*\"";
-        section.warn(
-            "resource",
-            allowed,
-            "only a resource of just this name is meant",
-        );
     }
 }
 

@@ -9,7 +9,7 @@ use tidegate_segment::gate::{BREAKERS, VALUES};
 use super::degrade::Guarded;
 use super::flow::{Behavior, Grade};
 use super::param::ParamGrade;
-use super::{Body, Quirks, Rule, circle, default_id};
+use super::{Body, Quirks, Rule, circle, default_id, shadow};
 use crate::config::schema::fault::{Fault, Spot};
 
 /// All rules of a tenant.
@@ -101,12 +101,26 @@ impl RuleSet {
                 None => set.rules.push(rule),
             }
         }
+        set.warnings.extend(shadow::warnings(&set.rules));
         Ok(set)
     }
 
     /// The rules, in the order of the files.
     pub fn rules(&self) -> &[Rule] {
         &self.rules
+    }
+
+    pub(super) fn rules_mut(&mut self) -> &mut [Rule] {
+        &mut self.rules
+    }
+
+    /// What is odd about one of its rules.
+    pub fn warnings_of<'s>(&'s self, rule: &'s Rule) -> impl Iterator<Item = &'s Fault> {
+        self.warnings.iter().filter(move |warning| {
+            let rest = warning.option.strip_prefix(&rule.path);
+            let of_rule = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']));
+            of_rule && warning.place.file == rule.place.file
+        })
     }
 
     /// Whose verdicts it gives where Sentinel has a known defect.

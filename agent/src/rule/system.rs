@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use tidegate_abi::decision::Mode;
+use tidegate_limits::window::COUNT_MAX;
 
 use super::amount::{Amount, Count, Share};
+use super::effect::{self, Effect, Effects, NoEffect};
+use super::expiry::{Ending, Expires};
 use super::{Body, Options};
 use crate::config::schema::kind::{Maybe, Name, OneOf, Span, Whole};
 use crate::config::schema::settings::{Section, settings};
@@ -34,6 +37,36 @@ impl System {
         self.qps = self.qps.map(|_| Amount::ZERO);
     }
 
+    /// The least mark of each.
+    pub(super) fn least_with(&self, other: &Self) -> Self {
+        fn least<T: Copy>(a: Option<T>, b: Option<T>, under: impl Fn(T, T) -> bool) -> Option<T> {
+            match (a, b) {
+                (Some(a), Some(b)) => Some(if under(b, a) { b } else { a }),
+                (a, b) => a.or(b),
+            }
+        }
+        let amount = |a: Amount, b: Amount| a.get() < b.get();
+        Self {
+            load: least(self.load, other.load, amount),
+            cpu: least(self.cpu, other.cpu, amount),
+            avg_rt: least(self.avg_rt, other.avg_rt, |a, b| a < b),
+            concurrency: least(self.concurrency, other.concurrency, |a, b| a < b),
+            qps: least(self.qps, other.qps, amount),
+        }
+    }
+
+    /// Whether every mark that it sets is over that of `least`.
+    pub(super) fn shares_no_mark_with(&self, least: &Self) -> bool {
+        fn apart<T: PartialEq>(own: Option<T>, least: Option<T>) -> bool {
+            own.is_none() || own != least
+        }
+        apart(self.load, least.load)
+            && apart(self.cpu, least.cpu)
+            && apart(self.avg_rt, least.avg_rt)
+            && apart(self.concurrency, least.concurrency)
+            && apart(self.qps, least.qps)
+    }
+
     /// Whether it sets no mark at all.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -47,6 +80,9 @@ settings! {
         id: Option<String> = None, Maybe(Name, "\"host\"");
         /// enforce refuses; observe counts what it would have refused; off does nothing.
         mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
+        /// When it ends by itself: so long after it came into force, or at a time. Not set: never. Reading the same
+        /// text again does not begin anew; a restart of the agent does.
+        expires: Option<Expires> = None, Maybe(Ending, "\"30s\"");
         /// Refuses while the one-minute load average is over this and requests queue.
         load: Option<Amount> = None, Maybe(Count, "8.0");
         /// Refuses while more than this share of the CPUs is in use.
@@ -68,6 +104,9 @@ impl Options for SystemOptions {
     fn mode(&self) -> Mode {
         self.mode
     }
+    fn expires(&self) -> Option<Expires> {
+        self.expires
+    }
     fn body(&self, _section: &mut Section<'_, '_>) -> Option<Body> {
         Some(Body::System(System {
             load: self.load,
@@ -77,6 +116,40 @@ impl Options for SystemOptions {
             qps: self.qps,
         }))
     }
+}
+
+impl Effects for SystemOptions {
+    const EFFECTS: &'static [Effect<Self>] = &[
+        Effect::always("id"),
+        Effect::new("expires", |rule| effect::ended(rule.expires)),
+        Effect::new("mode", |system| effect::off(system.mode)),
+        Effect::always("load"),
+        Effect::new("cpu", |system| {
+            let never = system.cpu == Some(Amount::ONE);
+            NoEffect::when(
+                never,
+                "a share under 1",
+                "the CPUs are never used to more than all of them",
+            )
+        }),
+        Effect::always("avg_rt"),
+        Effect::new("concurrency", |system| {
+            let never = system.concurrency == Some(u32::MAX);
+            NoEffect::when(
+                never,
+                "a number that is reached",
+                "there are never as many requests in flight",
+            )
+        }),
+        Effect::new("qps", |system| {
+            let never = system.qps.is_some_and(|qps| qps.whole() >= COUNT_MAX);
+            NoEffect::when(
+                never,
+                "a number that is reached",
+                "a second counts no further, so this limits nobody",
+            )
+        }),
+    ];
 }
 
 fn check_marks(_options: &SystemOptions, section: &mut Section<'_, '_>) {

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::RuleSource;
+use super::{RuleSource, unread};
 use crate::config::schema::fault::{Fault, Sink};
 use crate::config::schema::source::Source;
 use crate::rule::{Body, Quirks, Rule, RuleSet, System, file, sentinel};
@@ -78,20 +78,22 @@ impl DirectorySource {
         (named && self.is_missing()).then(warning)
     }
 
-    /// The rule files in the order of their names. Names that begin with a dot are not rule files:
-    /// editors and configuration tools keep their own files so.
-    fn files(&self) -> Result<Vec<PathBuf>, Vec<Fault>> {
-        let mut files = Vec::new();
+    /// The rule files in the order of their names, and a warning for each file that is not looked at.
+    fn files(&self) -> Result<(Vec<PathBuf>, Vec<Fault>), Vec<Fault>> {
+        let (mut files, mut others) = (Vec::new(), Vec::new());
         let entries = match std::fs::read_dir(&self.directory) {
             // Without the directory there are no rules; it may be made later.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(files),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok((files, Vec::new()));
+            }
             other => other.map_err(|error| self.unreadable(&error))?,
         };
         for entry in entries {
             let path = entry.map_err(|error| self.unreadable(&error))?.path();
-            let hidden = file_name(&path).starts_with('.');
-            if !hidden && Form::of(&path).is_some() {
+            if is_rule_file(&path) {
                 files.push(path);
+            } else {
+                others.push(path);
             }
         }
         files.sort();
@@ -99,7 +101,7 @@ impl DirectorySource {
             let value = format!("{} rule files", files.len());
             return Err(self.fault(value, "at most 1000 rule files", "put rules together"));
         }
-        Ok(files)
+        Ok((files, unread::warnings(others)))
     }
 
     fn unreadable(&self, error: &io::Error) -> Vec<Fault> {
@@ -118,15 +120,20 @@ impl RuleSource for DirectorySource {
     }
 
     fn load(&self) -> Result<RuleSet, Vec<Fault>> {
-        let files = self.files()?;
+        let (files, unread) = self.files()?;
         let (mut rules, mut faults) = (Vec::new(), Vec::new());
         let mut warnings = Vec::from_iter(self.missing());
+        warnings.extend(unread);
+        let home = self.directory.canonicalize().ok();
         // Not the last: with quirks the last system rule says whether any is in force.
         rules.extend(self.law.as_ref().map(|law| Rule::of_law(law, LAW)));
         for path in files {
             match Source::read_found(&path) {
                 Ok(source) => {
-                    let read = read(&path, &source);
+                    let mut read = read(&path, &source);
+                    if !is_within(&path, home.as_deref()) {
+                        read.veil();
+                    }
                     rules.extend(read.rules);
                     faults.extend(read.faults);
                     warnings.extend(read.warnings);
@@ -175,6 +182,28 @@ pub fn read(path: &Path, source: &Source) -> FileRules {
     }
 }
 
+impl FileRules {
+    /// Takes what the file holds out of the messages: whoever may put a link here need not be allowed to read what it
+    /// leads to, and the log and `check` are read by others.
+    fn veil(&mut self) {
+        for fault in self.faults.iter_mut().chain(&mut self.warnings) {
+            fault.veil();
+        }
+    }
+}
+
+/// Whether a file is in the directory in truth, and not behind a link that leads out of it.
+fn is_within(path: &Path, home: Option<&Path>) -> bool {
+    let real = path.canonicalize();
+    home.is_some_and(|home| real.is_ok_and(|real| real.starts_with(home)))
+}
+
+/// Whether a file of the directory is read for rules. Names that begin with a dot are not: editors and
+/// configuration tools keep their own files so.
+pub(super) fn is_rule_file(path: &Path) -> bool {
+    !file_name(path).starts_with('.') && Form::of(path).is_some()
+}
+
 /// How a rule file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
@@ -203,7 +232,7 @@ fn is_of_file(rule: &Rule) -> bool {
     rule.id != LAW || !matches!(rule.body, Body::System(_))
 }
 
-fn file_name(path: &Path) -> String {
+pub(super) fn file_name(path: &Path) -> String {
     path.file_name()
         .unwrap_or_default()
         .to_string_lossy()

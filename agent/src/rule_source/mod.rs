@@ -5,6 +5,9 @@
 )]
 
 pub mod directory;
+pub mod look;
+mod still;
+mod unread;
 pub mod watch;
 
 pub use directory::DirectorySource;

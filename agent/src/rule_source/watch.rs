@@ -1,154 +1,136 @@
 //! Tells when the files of a directory changed.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::path::{Path, PathBuf};
+use std::os::fd::AsFd as _;
+use std::path::PathBuf;
+use std::time::Duration;
 
-use inotify::{Event, EventMask, Inotify, WatchDescriptor, WatchMask};
+use inotify::{Inotify, WatchDescriptor, WatchMask};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+
+use super::directory::is_rule_file;
+use super::look::Look;
 
 /// Room for some dozens of events.
 const BUFFER_BYTES: usize = 4 * 1024;
 
-/// Watches a directory, also one that is not there yet or is replaced.
-///
-/// A file counts as changed when it is closed after writing, moved or removed, so a file that is
-/// being written is not read half.
+/// Longest time between two looks. The kernel tells of most changes at once; it says nothing of a link above the
+/// directory, of a file behind a link, or of a mount.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Watches a directory by its path, also one that is not there yet or is replaced.
 #[derive(Debug)]
 pub struct DirectoryWatch {
     directory: PathBuf,
-    inotify: Inotify,
-    armed: Armed,
-}
-
-/// What the kernel watches.
-#[derive(Debug, PartialEq, Eq)]
-enum Armed {
-    /// The directory.
-    Directory(WatchDescriptor),
-    /// The nearest directory above it that is there.
-    Above(WatchDescriptor),
+    /// What was seen last.
+    seen: Look,
+    /// Where the kernel gives no watch, looks alone serve.
+    inotify: Option<Inotify>,
+    armed: Option<(WatchDescriptor, (u64, u64))>,
 }
 
 impl DirectoryWatch {
     /// Begins to watch.
-    ///
-    /// # Errors
-    /// The kernel gives no watch, most often because the user has too many.
-    pub fn new(directory: impl Into<PathBuf>) -> io::Result<Self> {
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
         let directory = directory.into();
-        let mut inotify = Inotify::init()?;
-        let armed = arm(&mut inotify, &directory)?;
-        Ok(Self {
+        let inotify = Inotify::init();
+        let inotify = inotify
+            .inspect_err(|error| tracing::debug!(%error, "rules are looked at by the clock"));
+        let mut watch = Self {
+            seen: Look::at(&directory, is_rule_file),
             directory,
-            inotify,
-            armed,
-        })
+            inotify: inotify.ok(),
+            armed: None,
+        };
+        watch.arm();
+        watch
     }
 
-    /// Takes the events that are there, without waiting. Whether the rules are to be read again.
-    ///
-    /// # Errors
-    /// The kernel refuses to read or to watch on.
-    pub fn drain(&mut self) -> io::Result<bool> {
-        let mut buffer = [0_u8; BUFFER_BYTES];
-        let mut changed = false;
-        let mut lost = false;
-        loop {
-            let events = match self.inotify.read_events(&mut buffer) {
-                Ok(events) => events,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) => return Err(error),
-            };
-            for event in events {
-                changed |= matters(&self.directory, &event);
-                lost |= event
-                    .mask
-                    .intersects(EventMask::IGNORED | EventMask::DELETE_SELF | EventMask::MOVE_SELF);
-            }
-        }
-        if lost || (changed && matches!(self.armed, Armed::Above(_))) {
-            self.rearm()?;
-        }
-        Ok(changed || lost)
+    /// Looks without waiting. Whether there is another file, or another version of one, than at the last look.
+    pub fn look(&mut self) -> bool {
+        let look = Look::at(&self.directory, is_rule_file);
+        let changed = look != self.seen;
+        self.seen = look;
+        self.arm();
+        changed
     }
 
-    /// Waits until the rules are to be read again. Run inside a tokio runtime with IO enabled.
+    /// Waits until there is a change. Run inside a tokio runtime with IO and time enabled.
     ///
     /// # Errors
-    /// As [`Self::drain`].
+    /// The runtime cannot wait for the kernel.
     pub async fn changed(&mut self) -> io::Result<()> {
         loop {
-            {
-                #[expect(
-                    deprecated,
-                    reason = "its safe replacement does not exist; the descriptor is borrowed \
-                              for longer than it is registered"
-                )]
-                let ready = AsyncFd::with_interest(self.inotify.as_fd(), Interest::READABLE)?;
-                let mut guard = ready.readable().await?;
-                guard.clear_ready();
-            }
-            if self.drain()? {
+            if self.look() {
                 return Ok(());
             }
+            let told = told(self.inotify.as_ref());
+            if let Ok(told) = tokio::time::timeout(LOOK_EVERY, told).await {
+                told?;
+                self.drain();
+            }
         }
     }
 
-    fn rearm(&mut self) -> io::Result<()> {
-        let (Armed::Directory(old) | Armed::Above(old)) = &self.armed;
-        let old = old.clone();
-        self.armed = arm(&mut self.inotify, &self.directory)?;
-        let (Armed::Directory(new) | Armed::Above(new)) = &self.armed;
-        if *new != old {
-            // The kernel has dropped the old one itself when its directory is gone.
-            self.inotify.watches().remove(old).unwrap_or_default();
+    /// Takes the events; what they are of is seen by looking.
+    fn drain(&mut self) {
+        let mut buffer = [0_u8; BUFFER_BYTES];
+        while let Some(inotify) = &mut self.inotify {
+            match inotify.read_events(&mut buffer) {
+                Ok(_events) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) => {
+                    tracing::debug!(%error, "rules are looked at by the clock");
+                    self.inotify = None;
+                }
+            }
         }
-        Ok(())
     }
-}
 
-impl AsFd for DirectoryWatch {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.inotify.as_fd()
-    }
-}
-
-fn arm(inotify: &mut Inotify, directory: &Path) -> io::Result<Armed> {
-    let changes = WatchMask::CREATE
-        | WatchMask::CLOSE_WRITE
-        | WatchMask::MOVED_TO
-        | WatchMask::MOVED_FROM
-        | WatchMask::DELETE
-        | WatchMask::DELETE_SELF
-        | WatchMask::MOVE_SELF
-        | WatchMask::ONLYDIR;
-    let above = directory.ancestors().skip(1);
-    for (place, own) in std::iter::once((directory, true)).chain(above.map(|up| (up, false))) {
-        let place = if place.as_os_str().is_empty() {
-            Path::new(".")
-        } else {
-            place
+    /// Watches the directory that is behind the path now.
+    fn arm(&mut self) {
+        let now = self.seen.directory();
+        if self.armed.as_ref().map(|(_watch, directory)| *directory) == now {
+            return;
+        }
+        let Some(inotify) = &mut self.inotify else {
+            return;
         };
-        match inotify.watches().add(place, changes) {
-            Ok(watch) if own => return Ok(Armed::Directory(watch)),
-            Ok(watch) => return Ok(Armed::Above(watch)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
+        let changes = WatchMask::CREATE
+            | WatchMask::MODIFY
+            | WatchMask::CLOSE_WRITE
+            | WatchMask::MOVED_TO
+            | WatchMask::MOVED_FROM
+            | WatchMask::DELETE
+            | WatchMask::DELETE_SELF
+            | WatchMask::MOVE_SELF
+            | WatchMask::ONLYDIR;
+        let before = self.armed.take();
+        let watch = now.and_then(|directory| {
+            let watch = inotify.watches().add(&self.directory, changes);
+            watch.ok().map(|watch| (watch, directory))
+        });
+        if let Some((old, _directory)) = before
+            && watch.as_ref().is_none_or(|(new, _directory)| *new != old)
+        {
+            // The kernel has dropped it itself when its directory is gone.
+            inotify.watches().remove(old).unwrap_or_default();
         }
+        self.armed = watch;
     }
-    Err(io::ErrorKind::NotFound.into())
 }
 
-/// A new file is news only when it is closed; a new link or directory at once.
-fn matters(directory: &Path, event: &Event<&std::ffi::OsStr>) -> bool {
-    if event.mask.contains(EventMask::Q_OVERFLOW) {
-        return true;
-    }
-    if !event.mask.contains(EventMask::CREATE) || event.mask.contains(EventMask::ISDIR) {
-        return true;
-    }
-    let path = directory.join(event.name.unwrap_or_default());
-    path.symlink_metadata().is_ok_and(|meta| meta.is_symlink())
+/// Waits until the kernel tells of something; for ever where it tells nothing.
+async fn told(inotify: Option<&Inotify>) -> io::Result<()> {
+    let Some(inotify) = inotify else {
+        return std::future::pending().await;
+    };
+    #[expect(
+        deprecated,
+        reason = "its safe replacement does not exist; the descriptor is borrowed for longer than it is registered"
+    )]
+    let ready = AsyncFd::with_interest(inotify.as_fd(), Interest::READABLE)?;
+    ready.readable().await?.clear_ready();
+    Ok(())
 }

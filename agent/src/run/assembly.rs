@@ -19,6 +19,7 @@ use crate::kernel::{self, Telemetry};
 use crate::recording::{self, Recorder, Tap};
 use crate::signal::{PressureTriggers, Roots, Sampler};
 use crate::telemetry::scrape::Metrics;
+use crate::telemetry::warnings::ConfigWarnings;
 use crate::tenant::{self, Tenant};
 
 /// An agent whose sampler thread ticks and whose sockets are placed.
@@ -34,7 +35,7 @@ pub(super) struct Agent {
 /// Makes an agent. Runs inside the runtime.
 pub(super) async fn assemble(options: Options) -> Result<Agent, Ended> {
     let started = Instant::now();
-    let config = load(&options.config)?;
+    let Loaded { config, warnings } = load(&options.config)?;
     let (tenants, pages) = make_tenants(&config, &options.roots)?;
     let rules = reload::rules(&config, &tenants).await;
     let rules = rules.map_err(Ended::Invalid)?;
@@ -56,8 +57,10 @@ pub(super) async fn assemble(options: Options) -> Result<Agent, Ended> {
         started,
         tick: config.tick,
         permit_time_to_live: config.http.permit_time_to_live,
+        warnings: ConfigWarnings::default(),
         reload_failed: Word::new(0),
     });
+    context.warnings.set(warnings);
     let mut keeper = Box::new(Keeper::new(config, options.config, context, rules));
     if let Some(recorder) = &recorder {
         keeper.record_config(recorder.notes());
@@ -71,12 +74,12 @@ pub(super) async fn assemble(options: Options) -> Result<Agent, Ended> {
     })
 }
 
-fn load(given: &Given) -> Result<Box<Config>, Ended> {
-    let Loaded { config, warnings } = given.load().map_err(Ended::Invalid)?;
-    for warning in &warnings {
+fn load(given: &Given) -> Result<Loaded, Ended> {
+    let loaded = given.load().map_err(Ended::Invalid)?;
+    for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
-    Ok(config)
+    Ok(loaded)
 }
 
 /// The default tenant and those of the configuration, with the role of the tick on each one's pages.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidegate_segment::clock::monotonic_ns;
 
@@ -27,6 +28,8 @@ pub(super) struct Keeper {
     context: Arc<Context>,
     /// Rules in force.
     rules: usize,
+    /// Faults that were told last, until a reload succeeds.
+    complained: Vec<Fault>,
     live: LiveLine,
     /// By the names of the tenants.
     breakers: BTreeMap<Arc<str>, BreakerWatch>,
@@ -50,6 +53,7 @@ impl Keeper {
             given,
             context,
             rules,
+            complained: Vec::new(),
             live: LiveLine::new(),
             breakers: BTreeMap::new(),
             told_signals: false,
@@ -107,7 +111,8 @@ impl Keeper {
     pub(super) async fn reload(&mut self) {
         ready::reloading();
         match reload::config(&self.given, &mut self.config, &self.context.control) {
-            Ok(()) => {
+            Ok(warnings) => {
+                self.context.warnings.set(warnings);
                 self.note_config();
                 self.reload_rules().await;
             }
@@ -121,6 +126,7 @@ impl Keeper {
         match reload::rules(&self.config, &self.context.tenants).await {
             Ok(rules) => {
                 self.rules = rules;
+                self.complained.clear();
                 self.context.set_reload_succeeded(true);
                 tracing::info!(rules, "rules are in force");
             }
@@ -128,8 +134,33 @@ impl Keeper {
         }
     }
 
-    fn complain(&self, kept: &'static str, faults: &[Fault]) {
+    /// Waits until a rule ends, for a second at most: the clock of the calendar may be set meanwhile.
+    pub(super) async fn next_end(&self) {
+        let wait = reload::next_end(&self.context.tenants);
+        match wait {
+            // Rounded up, so that it has ended then.
+            Some(wait) => {
+                let wait = wait.saturating_add(Duration::from_millis(1));
+                tokio::time::sleep(wait.min(Duration::from_secs(1))).await;
+            }
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Takes the rules out of force that have ended.
+    pub(super) async fn end_rules(&mut self) {
+        if let Err(faults) = reload::end_rules(&self.context.tenants).await {
+            self.complain("rules that have ended stay in force", &faults);
+        }
+    }
+
+    fn complain(&mut self, kept: &'static str, faults: &[Fault]) {
         self.context.set_reload_succeeded(false);
+        // A file that goes on changing is tried again and again.
+        if self.complained == faults {
+            return;
+        }
+        faults.clone_into(&mut self.complained);
         for fault in faults {
             tracing::error!("{fault}");
         }

@@ -7,6 +7,7 @@ use tracing_subscriber::filter::{Directive, LevelFilter};
 
 use super::live;
 use super::outlet::{self, Stream};
+use crate::plain::plain;
 
 /// Variable that says what is logged, such as `debug` or `tidegate_agent::door=debug`.
 const VARIABLE: &str = "TIDEGATE_LOG";
@@ -22,7 +23,7 @@ pub(super) fn begin() {
         .with_default_directive(LevelFilter::INFO.into())
         .parse_lossy(directives);
     let log = tracing_subscriber::fmt()
-        .with_writer(writer)
+        .with_writer(move || writer(terminal))
         .with_ansi(terminal)
         .with_target(false)
         .with_env_filter(filter)
@@ -61,20 +62,23 @@ fn fault(given: &str) -> Option<String> {
 }
 
 /// Standard error; on a terminal the live line makes room first.
-fn writer() -> Lines {
+fn writer(colored: bool) -> Lines {
     if stdout().is_terminal() {
         live::clear();
     }
-    Lines
+    Lines { colored }
 }
 
 /// Takes a whole line at each write.
 #[derive(Debug)]
-struct Lines;
+struct Lines {
+    /// Whether the line has colors; the log itself escapes those of others then.
+    colored: bool,
+}
 
 impl io::Write for Lines {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        outlet::put(Stream::Err, buf);
+        outlet::put(Stream::Err, one_line(buf, self.colored).as_bytes());
         Ok(buf.len())
     }
 
@@ -83,9 +87,30 @@ impl io::Write for Lines {
     }
 }
 
+/// What one event says, on one line whatever is in it: a name must not look like another event.
+fn one_line(event: &[u8], colored: bool) -> String {
+    let text = String::from_utf8_lossy(event);
+    let text = text.strip_suffix('\n').unwrap_or(&text);
+    let parts: Vec<_> = if colored {
+        text.split('\x1b').map(plain).collect()
+    } else {
+        vec![plain(text)]
+    };
+    parts.join("\x1b") + "\n"
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn field_b9_an_event_is_one_line_whatever_it_tells() {
+        let event = "WARN \u{202e}a\n2026 ERROR forged\x1b[31m\n";
+        let shown = one_line(event.as_bytes(), false);
+        assert_eq!(shown, "WARN \\u{202e}a\\n2026 ERROR forged\\u{1b}[31m\n");
+        let colored = one_line(b"\x1b[33mWARN\x1b[0m a\nb\n", true);
+        assert_eq!(colored, "\x1b[33mWARN\x1b[0m a\\nb\n");
+    }
 
     #[test]
     fn what_is_logged_is_said_by_levels_and_a_word_that_is_none_is_told() {

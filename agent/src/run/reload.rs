@@ -1,7 +1,7 @@
 //! Reads configuration and rules again; what is at fault leaves the last good ones in force.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tidegate_segment::board::RuleFault;
 use tidegate_segment::clock::monotonic_ns;
@@ -11,6 +11,7 @@ use crate::config::{Config, Given, Loaded, check};
 use crate::control::{Handle, Plan};
 use crate::door::tenants::Tenants;
 use crate::rule::RuleSet;
+use crate::rule::expiry::Moment;
 use crate::rule_source::{DirectorySource, RuleSource as _};
 use crate::tenant::Tenant;
 use crate::tenant::directory::{PublishFault, Published, TooSoon};
@@ -45,16 +46,72 @@ pub(super) async fn rules(config: &Config, tenants: &Tenants) -> Result<usize, V
 }
 
 async fn rules_of(source: &DirectorySource, tenant: &Tenant) -> Result<usize, Vec<Fault>> {
-    let rules = Arc::new(source.load()?);
-    source.check_successor(&rules, tenant.directory().limits().rules())?;
+    let mut rules = source.load_still().await?;
+    let before = Arc::clone(tenant.directory().limits().rules());
+    source.check_successor(&rules, &before)?;
+    // What was said of the same files is not said again.
     for warning in rules.warnings() {
-        tracing::warn!("{warning}");
+        if !before.warnings().contains(warning) {
+            tracing::warn!("{warning}");
+        }
     }
-    let published = publish(&rules, tenant).await.map_err(|fault| {
-        let directory = source.name();
+    rules.begin(&before, now());
+    let rules = Arc::new(rules);
+    put_in_force(&rules, tenant, &source.name()).await?;
+    Ok(rules.rules().len())
+}
+
+/// Takes rules out of force whose time is over. How many there were.
+///
+/// # Errors
+/// As for [`rules`]; what cannot be published now is tried again.
+pub(super) async fn end_rules(tenants: &Tenants) -> Result<usize, Vec<Fault>> {
+    let mut ended = 0_usize;
+    for named in tenants.iter() {
+        let tenant = &named.tenant;
+        let before = Arc::clone(tenant.directory().limits().rules());
+        let Some(next) = before.ended_by(now()) else {
+            continue;
+        };
+        for (rule, old) in next.rules().iter().zip(before.rules()) {
+            if rule.end != old.end {
+                tracing::info!(
+                    rule = rule.id,
+                    tenant = &*named.name,
+                    "a rule has ended: its time (expires) is over"
+                );
+                ended = ended.saturating_add(1);
+            }
+        }
+        put_in_force(&Arc::new(next), tenant, "rules").await?;
+    }
+    Ok(ended)
+}
+
+/// How long until the next rule ends.
+pub(super) fn next_end(tenants: &Tenants) -> Option<Duration> {
+    let ends = tenants
+        .iter()
+        .filter_map(|named| named.tenant.directory().limits().rules().next_end(now()));
+    ends.min()
+}
+
+fn now() -> Moment {
+    Moment {
+        ns: monotonic_ns(),
+        wall: SystemTime::now(),
+    }
+}
+
+async fn put_in_force(
+    rules: &Arc<RuleSet>,
+    tenant: &Tenant,
+    directory: &str,
+) -> Result<(), Vec<Fault>> {
+    let published = publish(rules, tenant).await.map_err(|fault| {
         let allowed = "rules for which the pages have room";
         vec![Fault::of_directory(
-            &directory,
+            directory,
             fault.to_string(),
             allowed,
             "",
@@ -63,14 +120,7 @@ async fn rules_of(source: &DirectorySource, tenant: &Tenant) -> Result<usize, Ve
     for (resource, fault) in published.unplaced {
         tracing::error!(resource, %fault, "no slot for a resource: its rules are not in force");
     }
-    for rule in published.not_in_force {
-        tracing::warn!(
-            rule,
-            "requests are not held against this rule: it is off, observes a scope, or leaves all to \
-             a server"
-        );
-    }
-    Ok(rules.rules().len())
+    Ok(())
 }
 
 /// Two sets must not follow each other faster than readers can read; the second waits a little.
@@ -89,13 +139,15 @@ async fn publish(rules: &Arc<RuleSet>, tenant: &Tenant) -> Result<Published, Rul
 
 /// Reads the configuration again and puts in force what can change while the agent runs.
 ///
+/// Returns what is odd about it.
+///
 /// # Errors
 /// Every fault of the file; the configuration before stays in force.
 pub(super) fn config(
     given: &Given,
     now: &mut Box<Config>,
     handle: &Handle,
-) -> Result<(), Vec<Fault>> {
+) -> Result<Vec<Fault>, Vec<Fault>> {
     let Loaded {
         config: next,
         warnings,
@@ -114,7 +166,7 @@ pub(super) fn config(
         tracing::warn!(%overrun, "the settings of the scopes stay as they are");
     }
     *now = next;
-    Ok(())
+    Ok(warnings)
 }
 
 /// Sections that differ and are fixed for the life of the process.

@@ -18,12 +18,6 @@ use crate::door::{Context, Doors, gate_socket, http};
 use crate::recording::Recorder;
 use crate::rule_source::DirectoryWatch;
 
-/// Files are written in steps; rules are read when they have been quiet for this long.
-const QUIET: Duration = Duration::from_millis(50);
-
-/// Most waits for quiet: a file that is written all the time must not keep the others out.
-const QUIET_TRIES: u32 = 20;
-
 /// Serves until a signal says to end, then cleans up.
 pub(super) async fn serve(agent: Agent) -> Result<(), Ended> {
     let Agent {
@@ -43,15 +37,18 @@ pub(super) async fn serve(agent: Agent) -> Result<(), Ended> {
     ready::ready();
     loop {
         tokio::select! {
+            // Rules that change all the time must not keep the others from their turn.
+            biased;
             () = end.told() => break,
             ended = &mut doors => return Err(doors_ended(ended)),
+            () = turn(&mut watchdog) => kept.tell_alive(),
+            _ = second.tick() => kept.show(),
+            () = kept.next_end() => kept.end_rules().await,
             _ = reload.recv() => {
                 kept.reload().await;
                 watch = Watch::of(kept.rules_directories());
             }
             () = watch.changed() => kept.reload_rules().await,
-            _ = second.tick() => kept.show(),
-            () = turn(&mut watchdog) => kept.tell_alive(),
         }
     }
     ready::stopping();
@@ -134,7 +131,7 @@ impl End {
     }
 }
 
-/// Watches the directories of rules, where the kernel lets it: a task for each.
+/// Watches the directories of rules: a task for each.
 #[derive(Debug)]
 struct Watch {
     changes: Receiver<()>,
@@ -147,9 +144,7 @@ impl Watch {
         let (tell, changes) = channel(1);
         let mut tasks = JoinSet::new();
         for directory in directories {
-            if let Ok(watch) = DirectoryWatch::new(directory).inspect_err(give_up) {
-                tasks.spawn(watch_on(watch, tell.clone()));
-            }
+            tasks.spawn(watch_on(DirectoryWatch::new(directory), tell.clone()));
         }
         Self {
             changes,
@@ -157,7 +152,7 @@ impl Watch {
         }
     }
 
-    /// Waits until rules have changed and are quiet again.
+    /// Waits until rules have changed.
     async fn changed(&mut self) {
         if self.changes.recv().await.is_none() {
             // Nothing is watched.
@@ -168,7 +163,7 @@ impl Watch {
 
 async fn watch_on(mut watch: DirectoryWatch, tell: Sender<()>) {
     loop {
-        if let Err(error) = settled(&mut watch).await {
+        if let Err(error) = watch.changed().await {
             return give_up(&error);
         }
         if matches!(tell.try_send(()), Err(TrySendError::Closed(()))) {
@@ -179,15 +174,4 @@ async fn watch_on(mut watch: DirectoryWatch, tell: Sender<()>) {
 
 fn give_up(error: &io::Error) {
     tracing::warn!(%error, "the rules are not watched; send SIGHUP after a change");
-}
-
-async fn settled(watch: &mut DirectoryWatch) -> io::Result<()> {
-    watch.changed().await?;
-    for _try in 0..QUIET_TRIES {
-        match tokio::time::timeout(QUIET, watch.changed()).await {
-            Ok(changed) => changed?,
-            Err(_quiet) => break,
-        }
-    }
-    Ok(())
 }

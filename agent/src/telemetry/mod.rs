@@ -8,3 +8,4 @@ pub mod scrape;
 pub mod signal;
 pub mod status;
 pub mod threads;
+pub mod warnings;

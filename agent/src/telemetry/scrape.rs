@@ -17,6 +17,7 @@ use tidegate_segment::ledger::NodeTimes;
 use tidegate_segment::sync::{Ordering, Word};
 
 use super::metric::{Kind, Label, MetricId, Row};
+use crate::plain::plain;
 
 /// Content type of [`Scrape::text`].
 pub const CONTENT_TYPE: &str = prometheus::TEXT_FORMAT;
@@ -309,7 +310,7 @@ fn histogram(value: Value) -> prometheus::proto::Histogram {
 fn pair(label: Label, value: &str) -> LabelPair {
     let mut pair = LabelPair::default();
     pair.set_name(label.name().to_owned());
-    pair.set_value(value.to_owned());
+    pair.set_value(plain(value).into_owned());
     pair
 }
 

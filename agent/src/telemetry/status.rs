@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 use tidegate_abi::board::ScopeWord;
@@ -14,10 +14,13 @@ use tidegate_segment::ledger::NodeCounts;
 use super::kernel::{Ebpf, Neighbour};
 use super::signal::Signal;
 use super::threads;
+use super::warnings::{Warning, Warnings};
 use crate::control::{ScopeSnapshot, Snapshot, WaiterRung};
 use crate::door::Context;
 use crate::door::tenants::Named;
 use crate::kernel::Telemetry;
+use crate::rule::expiry::Moment;
+use crate::rule::{Rest, Rule};
 use crate::signal::{Pressure, TriggerForm, readable};
 use crate::tenant::Tenant;
 use crate::tenant::breakers::BreakerNow;
@@ -30,6 +33,8 @@ pub struct Status {
     scopes: Vec<Scope>,
     resources: Vec<Resource>,
     clients: Vec<Client>,
+    /// What is odd about configuration and rules, but taken: above all what has no effect.
+    warnings: Warnings,
 }
 
 #[derive(Debug, Serialize)]
@@ -155,6 +160,12 @@ pub struct RuleReport {
     place: String,
     /// Whether requests are held against it.
     in_force: bool,
+    /// Why not; null where they are.
+    not_in_force: Option<&'static str>,
+    /// How long until it ends by itself; null where it does not.
+    ends_in_s: Option<f64>,
+    /// What of it has no effect, or is odd otherwise.
+    warnings: Vec<Warning>,
 }
 
 impl Status {
@@ -178,6 +189,7 @@ impl Status {
             scopes: scopes(&snapshot),
             resources: resources(tenants),
             clients: clients(tenants, &snapshot),
+            warnings: Warnings::of(context, tenants, &snapshot),
         }
     }
 }
@@ -217,8 +229,8 @@ pub fn rules(tenants: &[Named]) -> Vec<RuleReport> {
 
 fn rules_of(named: &Named) -> Vec<RuleReport> {
     let limits = named.tenant.directory().limits();
-    let idle: Vec<_> = limits.not_in_force().map(std::ptr::from_ref).collect();
-    let rules = limits.rules().rules().iter();
+    let set = limits.rules();
+    let rules = set.rules().iter();
     rules
         .map(|rule| RuleReport {
             tenant: named.name.to_string(),
@@ -227,9 +239,24 @@ fn rules_of(named: &Named) -> Vec<RuleReport> {
             mode: rule.mode.name(),
             resource: rule.body.resource().map(str::to_owned),
             place: rule.place.to_string(),
-            in_force: !idle.contains(&std::ptr::from_ref(rule)),
+            in_force: rule.rest().is_none(),
+            not_in_force: rule.rest().map(Rest::text),
+            ends_in_s: ends_in_s(rule),
+            warnings: set
+                .warnings_of(rule)
+                .map(|fault| Warning::of(named, fault))
+                .collect(),
         })
         .collect()
+}
+
+/// How long until a rule ends by itself.
+pub(super) fn ends_in_s(rule: &Rule) -> Option<f64> {
+    let now = Moment {
+        ns: monotonic_ns(),
+        wall: SystemTime::now(),
+    };
+    rule.end.map(|end| end.left(now).as_secs_f64())
 }
 
 fn clients(tenants: &[Named], snapshot: &Snapshot) -> Vec<Client> {

@@ -7,7 +7,6 @@ pub use tidegate_abi::message::Part;
 
 pub mod overflow;
 
-use super::compile::is_in_force;
 use super::compile::system::Merged;
 use crate::rule::degrade::Guarded;
 use crate::rule::flow::{LimitOrigin, Strategy};
@@ -46,7 +45,7 @@ impl Limits {
             ..Self::default()
         };
         for (index, rule) in rules.rules().iter().enumerate() {
-            if is_in_force(&rule.body, rule.mode) {
+            if rule.rest().is_none() {
                 limits.place(index, &rule.body);
             } else {
                 limits.not_in_force.push(index);
@@ -94,8 +93,8 @@ impl Limits {
         self.system
     }
 
-    /// Rules that requests are not held against: those that are off, and those that leave all to a cluster
-    /// server.
+    /// Rules that requests are not held against: those that are off or have ended, and those that leave all to a
+    /// cluster server.
     pub fn not_in_force(&self) -> impl Iterator<Item = &Rule> {
         let places = self.not_in_force.iter();
         places.filter_map(|index| self.rules.rules().get(*index))
@@ -144,9 +143,7 @@ impl Limits {
     pub fn system_rules(&self) -> impl Iterator<Item = Placed<'_>> {
         let rules = self.rules.rules().iter().enumerate();
         rules
-            .filter(|(_index, rule)| {
-                matches!(rule.body, Body::System(_)) && is_in_force(&rule.body, rule.mode)
-            })
+            .filter(|(_index, rule)| matches!(rule.body, Body::System(_)) && rule.rest().is_none())
             .map(|(index, rule)| Placed { index, rule })
     }
 

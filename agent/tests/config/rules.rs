@@ -35,6 +35,7 @@ fn every_field_of_a_flow_rule_counts() {
         reference = "b"
         behavior = "warm_up_pace"
         warm_up_period = "5s"
+        cold_factor = 4
         max_queueing_time = "200ms"
         [flow.cluster]
         flow_id = 7
@@ -65,6 +66,7 @@ fn every_field_of_a_flow_rule_counts() {
             window: SECOND,
             strict: false,
             behavior: Behavior::WarmUpPace {
+                cold_factor: 4,
                 period: Duration::from_secs(5),
                 max_queueing_time: Duration::from_millis(200),
             },

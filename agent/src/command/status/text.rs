@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 
 use serde::Deserialize;
 
+use super::warnings::{self, Warnings};
+
 use crate::config::DEFAULT_TENANT;
 use crate::signal::Fault;
 use crate::telemetry::threads;
@@ -16,6 +18,8 @@ pub(super) struct Status {
     scopes: Vec<Scope>,
     resources: Vec<Resource>,
     clients: Vec<Client>,
+    #[serde(default)]
+    warnings: Warnings,
 }
 
 #[derive(Debug, Deserialize)]
@@ -110,7 +114,8 @@ fn write_status(text: &mut String, status: &Status) -> std::fmt::Result {
         write_scope(text, scope)?;
     }
     write_resources(text, &status.resources)?;
-    write_clients(text, &status.clients)
+    write_clients(text, &status.clients)?;
+    warnings::write(text, &status.warnings)
 }
 
 fn write_scope(text: &mut String, scope: &Scope) -> std::fmt::Result {

@@ -1,12 +1,13 @@
 //! What is wrong in a file, said so that the operator can put it right.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::ops::Range;
 use std::sync::Arc;
 
 use serde::Serialize;
 
 use super::source::{Source, shown};
+use crate::plain::{Escaping, Plain};
 
 /// Faults of one file that are kept; the rest is only counted.
 const FAULTS_MAX: usize = 500;
@@ -64,9 +65,10 @@ pub struct Spot {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, point } = self;
+        let file = Plain(file);
         match point {
             Some(Point { line, column }) => write!(f, "{file}:{line}:{column}"),
-            None => f.write_str(file),
+            None => write!(f, "{file}"),
         }
     }
 }
@@ -109,6 +111,14 @@ impl Fault {
         Self::at(Place::whole(directory), "directory", value, allowed, hint)
     }
 
+    /// Takes out what repeats the file: only where and what is allowed stays.
+    pub fn veil(&mut self) {
+        "rule".clone_into(&mut self.option);
+        "(not shown)".clone_into(&mut self.value);
+        "the file is a link that leads out of the directory, so nothing of it is quoted"
+            .clone_into(&mut self.hint);
+    }
+
     /// A fault at a place that is known.
     pub fn at(
         place: Place,
@@ -137,6 +147,8 @@ impl fmt::Display for Fault {
             allowed,
             hint,
         } = self;
+        // Names and values are those of others.
+        let f = &mut Escaping(f);
         write!(f, "{place}: ")?;
         if option == SYNTAX {
             let colon = if hint.starts_with(TWICE) { "" } else { ":" };

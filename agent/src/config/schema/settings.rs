@@ -4,6 +4,7 @@ use super::fault::{Fault, Place, Sink, Spot};
 use super::kind::{Kind, Shown};
 use super::source::shown;
 use super::{Member, Node, Value};
+use crate::rule::effect::asks;
 
 /// A group of options that `settings!` made.
 pub trait Settings: Clone + Default {
@@ -13,6 +14,15 @@ pub trait Settings: Clone + Default {
     fn check(&self, _section: &mut Section<'_, '_>) {}
     /// Its options with their present values, for the shipped file.
     fn rows(&self) -> Vec<Row>;
+
+    /// Keys of the options that hold what they hold by default.
+    fn unset(&self) -> Vec<&'static str> {
+        let defaults = Self::default().rows();
+        let rows = self.rows().into_iter().zip(defaults);
+        rows.filter(|(row, default)| row.shown == default.shown)
+            .map(|(row, _default)| row.key)
+            .collect()
+    }
 
     /// Reads and checks a whole table.
     fn take(node: &Node, base: &Self, path: &str, sink: &mut Sink<'_>) -> Option<Self> {
@@ -46,6 +56,8 @@ pub struct Section<'n, 's> {
     known: Vec<&'static str>,
     ignored: Vec<&'static str>,
     names: &'static [(&'static str, &'static str)],
+    /// Keys of the file whose values are those that it has without them.
+    unset: Vec<&'static str>,
     sink: &'n mut Sink<'s>,
 }
 
@@ -63,6 +75,7 @@ impl<'n, 's> Section<'n, 's> {
             known: Vec::new(),
             ignored: Vec::new(),
             names: &[],
+            unset: Vec::new(),
             sink,
         })
     }
@@ -89,6 +102,17 @@ impl<'n, 's> Section<'n, 's> {
     /// Whether the file gives an option.
     pub fn has(&self, key: &str) -> bool {
         self.find(key).is_some()
+    }
+
+    /// Whether the file gives an option and asks for something with it.
+    pub fn gives(&self, key: &str) -> bool {
+        let unset = self.unset.contains(&self.name_of(key));
+        !unset && self.find(key).is_some_and(|node| asks(&node.value))
+    }
+
+    /// Takes these keys of the file for not given: some programs write every field, also those that say nothing.
+    pub fn take_for_unset(&mut self, keys: impl IntoIterator<Item = &'static str>) {
+        self.unset.extend(keys);
     }
 
     /// Adds a fault about options that do not go together: at the first of them that the file
@@ -151,6 +175,13 @@ impl<'n, 's> Section<'n, 's> {
     /// Lets these keys be there without a meaning.
     pub fn ignore(&mut self, keys: &[&'static str]) {
         self.ignored.extend_from_slice(keys);
+    }
+
+    /// Warns of a key without a meaning that asks for something.
+    pub fn warn_of_ignored(&mut self, key: &'static str, hint: &str) {
+        if !self.known.contains(&key) && self.gives(key) {
+            self.warn(key, "false", hint);
+        }
     }
 
     /// From now on, options are looked up and reported under the names that this file has for

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::fault::{Fault, Place, Point};
+use crate::plain::plain;
 
 /// Largest file that is read, in bytes.
 pub const SIZE_MAX: u64 = 1 << 20;
@@ -134,14 +135,7 @@ pub(crate) fn shown(text: &str) -> String {
     if short.len() < text.len() {
         short.push('…');
     }
-    short
-        .chars()
-        .flat_map(|one| {
-            let escape = one.is_control().then(|| one.escape_default());
-            let plain = escape.is_none().then_some(one);
-            escape.into_iter().flatten().chain(plain)
-        })
-        .collect()
+    plain(&short).into_owned()
 }
 
 fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {

@@ -7,6 +7,7 @@ use super::code::{Code, Id, id};
 use crate::config::schema::kind::{Maybe, Name, OneOf, Required};
 use crate::config::schema::settings::{Section, settings};
 use crate::rule::authority::{AuthorityOptions, Listing};
+use crate::rule::effect::{Effect, Effects};
 
 const STRATEGIES: Code<Listing> = Code {
     codes: &[(0, Listing::Allow), (1, Listing::Deny)],
@@ -29,6 +30,11 @@ settings! {
     }
 }
 
+/// Our form answers for all of them.
+impl Effects for AuthorityFields {
+    const EFFECTS: &'static [Effect<Self>] = &[];
+}
+
 impl Foreign for AuthorityFields {
     type Ours = AuthorityOptions;
     const NAMES: &'static [(&'static str, &'static str)] = &[("origins", "limitApp")];
@@ -37,6 +43,7 @@ impl Foreign for AuthorityFields {
         AuthorityOptions {
             id: id(self.id.as_ref()),
             mode: self.mode,
+            expires: None,
             resource: self.resource.clone(),
             strategy: self.strategy,
             origins: parts.map(str::to_owned).collect(),

@@ -5,13 +5,14 @@ use std::time::Duration;
 use tidegate_abi::decision::Mode;
 use tidegate_limits::breaker::tally::COUNT_MAX;
 
-use super::Foreign;
 use super::code::{Code, INT_MAX, Id, Threshold, id, millis, seconds};
+use super::{Foreign, no_callers};
 use crate::config::schema::kind::{AnyText, Maybe, Name, OneOf, Required, Whole};
 use crate::config::schema::settings::{Section, settings};
 use crate::rule::Amount;
 use crate::rule::amount::Share;
 use crate::rule::degrade::{DegradeOptions, REQUESTS, TripWord};
+use crate::rule::effect::{Effect, Effects, NoEffect};
 
 const GRADES: Code<TripWord> = Code {
     codes: &[
@@ -46,6 +47,19 @@ settings! {
         /// Length of its interval.
         stat_interval_ms as "statIntervalMs": i64 = 1_000, Whole { min: 1, max: INT_MAX };
     }
+}
+
+/// Those that our form has answer there.
+impl Effects for DegradeFields {
+    const EFFECTS: &'static [Effect<Self>] = &[
+        Effect::new("limitApp", |degrade| no_callers(&degrade.limit_app)),
+        Effect::new("slowRatioThreshold", |degrade| {
+            let counts = degrade.grade == TripWord::SlowRatio;
+            NoEffect::when(!counts, "with grade 0", "this grade looks at errors alone")
+        }),
+        Effect::always("timeWindow"),
+        Effect::always("statIntervalMs"),
+    ];
 }
 
 impl Foreign for DegradeFields {

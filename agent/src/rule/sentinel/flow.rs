@@ -2,12 +2,13 @@
 
 use tidegate_abi::decision::Mode;
 
-use super::Foreign;
 use super::cluster::ClusterFields;
 use super::code::{Code, INT_MAX, Id, Threshold, UpTo, id, millis, seconds};
+use super::{Foreign, own_cluster};
 use crate::config::schema::kind::{AnyText, Flag, Maybe, MaybeGroup, Name, OneOf, Required};
 use crate::config::schema::settings::{Section, settings};
 use crate::rule::Amount;
+use crate::rule::effect::{Effect, Effects};
 use crate::rule::flow::{BehaviorWord, FlowOptions, GradeWord, StrategyWord};
 
 pub(super) const GRADES: Code<GradeWord> = Code {
@@ -67,6 +68,16 @@ settings! {
         cluster_config as "clusterConfig": Option<ClusterFields> = None,
             MaybeGroup::<ClusterFields>::OF;
     }
+}
+
+/// Those that our form has answer there.
+impl Effects for FlowFields {
+    const EFFECTS: &'static [Effect<Self>] = &[
+        Effect::always("clusterMode"),
+        Effect::new("clusterConfig", |flow| {
+            own_cluster(flow.cluster_mode, flow.cluster_config.as_ref())
+        }),
+    ];
 }
 
 impl Foreign for FlowFields {

@@ -13,7 +13,8 @@ mod system;
 
 use tidegate_abi::decision::RefusalKind;
 
-use super::{Options, Rule};
+use super::effect::NoEffect;
+use super::{Effects, Options, Rule};
 use crate::config::schema::fault::Sink;
 use crate::config::schema::settings::{Section, Settings};
 use crate::config::schema::{Member, Node, Value, json};
@@ -35,7 +36,7 @@ const KNOWN_FIELDS: [&str; 11] = [
 ];
 
 /// The fields of a kind of rule in Sentinel's form.
-trait Foreign: Settings {
+trait Foreign: Settings + Effects {
     /// Our form.
     type Ours: Options;
     /// Pairs of our key and Sentinel's field.
@@ -159,12 +160,66 @@ pub(super) fn fields_of(kind: &str) -> Vec<crate::config::schema::settings::Row>
     }
 }
 
+/// Callers that a kind of rule does not look at; `default` says nobody in particular.
+fn no_callers(limit_app: &str) -> Option<NoEffect> {
+    let named = !matches!(limit_app.trim(), "" | "default");
+    NoEffect::when(
+        named,
+        "default",
+        "this kind of rule does not look at callers: it holds all of them",
+    )
+}
+
+/// The part of a rule that other hosts share, where the rule is not shared.
+fn own_cluster(mode: bool, config: Option<&cluster::ClusterFields>) -> Option<NoEffect> {
+    let idle = !mode && config.is_some_and(|config| config.flow_id > 0);
+    NoEffect::when(
+        idle,
+        "with clusterMode true",
+        "the rule is of this host alone",
+    )
+}
+
+/// Of each kind its fields, those that answer for themselves, and how ours are called.
+#[cfg(test)]
+pub(super) fn answers() -> Vec<Answers> {
+    fn of<F: Foreign>(kind: &'static str) -> Answers {
+        let fields = F::default().rows().iter().map(|row| row.key).collect();
+        let answered = F::EFFECTS.iter().map(|effect| effect.key).collect();
+        (kind, fields, answered, F::NAMES)
+    }
+    vec![
+        of::<flow::FlowFields>("flow"),
+        of::<degrade::DegradeFields>("degrade"),
+        of::<param::ParamFields>("param"),
+        of::<system::SystemFields>("system"),
+        of::<authority::AuthorityFields>("authority"),
+    ]
+}
+
+#[cfg(test)]
+type Answers = (
+    &'static str,
+    Vec<&'static str>,
+    Vec<&'static str>,
+    &'static [(&'static str, &'static str)],
+);
+
 fn foreign<F: Foreign>(item: &Node, path: &str, sink: &mut Sink<'_>) -> Option<Rule> {
     let mut section = Section::open(item, path, sink)?;
     let before = section.fault_count();
     let fields = F::read(&mut section, &F::default());
     section.ignore(&KNOWN_FIELDS);
     section.close();
+    section.take_for_unset(fields.unset());
+    section.warn_of_ignored(
+        "regex",
+        "this kind of rule takes no pattern: the name is compared letter by letter",
+    );
+    let own = section.fault_count();
+    if own == before {
+        fields.warn(&mut section);
+    }
     section.rename(F::NAMES);
     fields.ours(&mut section).rule(&mut section, before)
 }

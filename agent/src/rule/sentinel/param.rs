@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 use tidegate_abi::decision::Mode;
 
-use super::Foreign;
 use super::cluster::ClusterFields;
 use super::code::{Code, INT_MAX, Id, Threshold, UpTo, id, millis, seconds};
 use super::flow::GRADES;
+use super::{Foreign, no_callers, own_cluster};
 use crate::config::schema::fault::Sink;
 use crate::config::schema::kind::{
     AnyText, Flag, Kind, Maybe, MaybeGroup, Name, OneOf, Required, Shown, Whole,
@@ -15,6 +15,7 @@ use crate::config::schema::kind::{
 use crate::config::schema::settings::{Section, Settings as _, settings};
 use crate::config::schema::{Node, Value};
 use crate::rule::Amount;
+use crate::rule::effect::{Effect, Effects, NoEffect};
 use crate::rule::flow::GradeWord;
 use crate::rule::param::{AnyValue, ItemOptions, ItemType, ParamBehavior, ParamOptions};
 
@@ -58,6 +59,41 @@ settings! {
         cluster_config as "clusterConfig": Option<ClusterFields> = None,
             MaybeGroup::<ClusterFields>::OF;
     }
+}
+
+/// Those that our form has answer there.
+impl Effects for ParamFields {
+    const EFFECTS: &'static [Effect<Self>] = &[
+        Effect::new("limitApp", |param| no_callers(&param.limit_app)),
+        Effect::new("burstCount", |param| {
+            let allowed = "0, or with grade 1 and controlBehavior 0";
+            NoEffect::when(!param.is_bucket(), allowed, "only a bucket has a burst")
+        }),
+        // Of values that it does not know, Sentinel takes the first.
+        Effect::new("controlBehavior", |param| {
+            let idle = param.grade == GradeWord::Concurrency
+                && param.control_behavior == ParamBehavior::Pace;
+            NoEffect::when(
+                idle,
+                "0, or with grade 1",
+                "requests in flight are refused, they do not wait",
+            )
+        }),
+        Effect::new("maxQueueingTimeMs", |param| {
+            let paces =
+                param.grade == GradeWord::Qps && param.control_behavior == ParamBehavior::Pace;
+            NoEffect::when(!paces, "with grade 1 and controlBehavior 2", "nobody waits")
+        }),
+        Effect::new("clusterMode", |param| {
+            let in_flight = param.grade == GradeWord::Concurrency;
+            let hint =
+                "only passes are shared by hosts: requests in flight are held to the count on each";
+            NoEffect::when(in_flight, "false, or with grade 1", hint)
+        }),
+        Effect::new("clusterConfig", |param| {
+            own_cluster(param.cluster_mode, param.cluster_config.as_ref())
+        }),
+    ];
 }
 
 impl Foreign for ParamFields {

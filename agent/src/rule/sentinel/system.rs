@@ -2,11 +2,12 @@
 
 use tidegate_abi::decision::Mode;
 
-use super::Foreign;
 use super::code::{ANY, Id, Mark, UpTo, id, millis};
+use super::{Foreign, no_callers};
 use crate::config::schema::kind::{Maybe, OneOf};
 use crate::config::schema::settings::{Section, settings};
 use crate::rule::Amount;
+use crate::rule::effect::{Effect, Effects, NoEffect};
 use crate::rule::system::SystemOptions;
 
 settings! {
@@ -33,6 +34,19 @@ settings! {
     }
 }
 
+/// Those that our form has answer there.
+impl Effects for SystemFields {
+    const EFFECTS: &'static [Effect<Self>] = &[
+        Effect::new("resource", |_system| {
+            let hint = "a system rule is for all inbound work";
+            Some(NoEffect::new("no resource", hint))
+        }),
+        Effect::new("limitApp", |system| {
+            system.limit_app.as_deref().and_then(no_callers)
+        }),
+    ];
+}
+
 impl Foreign for SystemFields {
     type Ours = SystemOptions;
     const NAMES: &'static [(&'static str, &'static str)] = &[
@@ -55,6 +69,7 @@ impl Foreign for SystemFields {
         SystemOptions {
             id: id(self.id.as_ref()),
             mode: self.mode,
+            expires: None,
             load: Amount::new(self.highest_system_load),
             cpu: Amount::new(self.highest_cpu_usage).filter(|_| share),
             avg_rt: not_negative(self.avg_rt).map(millis),

@@ -14,10 +14,11 @@ use tidegate_segment::board::{Record, Rule as Line, Slot};
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::ledger::{LastRefused, NodeCounts};
 
-use super::status::{Resource, Scope, scopes};
+use super::status::{Resource, Scope, ends_in_s, scopes};
+use super::warnings::Warning;
 use crate::door::Context;
 use crate::door::tenants::Named;
-use crate::rule::{Body, Rule};
+use crate::rule::{Body, Rest, Rule, RuleSet};
 use crate::tenant::Tenant;
 use crate::tenant::compile::plain::{Limit, Quantity};
 use crate::tenant::directory::Found;
@@ -53,6 +54,12 @@ struct RuleNow {
     observed_total: u64,
     /// The last of them; null before the first.
     last: Option<Last>,
+    /// Why no request is held against it; null where requests are.
+    not_in_force: Option<&'static str>,
+    /// How long until it ends by itself; null where it does not.
+    ends_in_s: Option<f64>,
+    /// What of it has no effect, or is odd otherwise.
+    warnings: Vec<Warning>,
     /// How it is now.
     now: Value,
 }
@@ -98,7 +105,11 @@ impl Explained {
         };
         let acting = place.as_ref().map_or(resource, |place| place.resource);
         let placed = limits.of_resource(acting);
-        if found.is_none() && placed.is_empty() {
+        let resting: Vec<_> = limits
+            .not_in_force()
+            .filter(|rule| rule.body.is_for(resource))
+            .collect();
+        if found.is_none() && placed.is_empty() && resting.is_empty() {
             return None;
         }
         let system = limits.system_rules();
@@ -106,9 +117,14 @@ impl Explained {
             Some(place) => place.rule(&placed),
             None => RuleNow::idle(placed.rule),
         });
+        let rules = rules.chain(resting.into_iter().map(RuleNow::idle));
+        let mut rules: Vec<_> = rules.collect();
+        for rule in &mut rules {
+            rule.add_warnings(named, limits.rules());
+        }
         Some(Self {
             resource: resource.to_owned(),
-            rules: rules.collect(),
+            rules,
             counts: place
                 .as_ref()
                 .map(|place| Resource::of(named, &Arc::from(place.resource), place.slot)),
@@ -129,8 +145,21 @@ impl RuleNow {
             refused_total: 0,
             observed_total: 0,
             last: None,
+            not_in_force: rule.rest().map(Rest::text),
+            ends_in_s: ends_in_s(rule),
+            warnings: Vec::new(),
             now: Value::Null,
         }
+    }
+
+    fn add_warnings(&mut self, named: &Named, set: &RuleSet) {
+        let own = set
+            .rules()
+            .iter()
+            .find(|rule| rule.id == self.id && rule.body.kind().name() == self.kind);
+        let warnings = own.into_iter().flat_map(|rule| set.warnings_of(rule));
+        self.warnings
+            .extend(warnings.map(|fault| Warning::of(named, fault)));
     }
 }
 

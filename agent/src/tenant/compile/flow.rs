@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use tidegate_abi::board::name_hash;
-use tidegate_limits::warm_up::WarmUp;
 use tidegate_segment::board::{
     FlowLimit, FlowRule, OriginTest, RuleFault, RuleKind, Subject, WarmUpNumbers,
 };
@@ -63,16 +62,20 @@ pub(super) fn limit(flow: &Flow) -> FlowLimit {
             behavior,
         } => match behavior {
             Behavior::Reject => reject(flow.count.whole(), window, strict),
-            Behavior::WarmUp { period } => FlowLimit::WarmUp(warming(count, period)),
+            Behavior::WarmUp {
+                period,
+                cold_factor,
+            } => FlowLimit::WarmUp(warming(count, period, cold_factor)),
             Behavior::Pace { max_queueing_time } => FlowLimit::Pace {
                 count,
                 max_wait_ns: nanos(max_queueing_time),
             },
             Behavior::WarmUpPace {
                 period,
+                cold_factor,
                 max_queueing_time,
             } => FlowLimit::WarmUpPace {
-                warm_up: warming(count, period),
+                warm_up: warming(count, period, cold_factor),
                 max_wait_ns: nanos(max_queueing_time),
             },
         },
@@ -88,10 +91,10 @@ fn reject(limit: u32, window: Duration, strict: bool) -> FlowLimit {
     }
 }
 
-fn warming(count: f64, period: Duration) -> WarmUpNumbers {
+fn warming(count: f64, period: Duration, cold_factor: u32) -> WarmUpNumbers {
     WarmUpNumbers {
         count,
         period_s: u32::try_from(period.as_secs()).unwrap_or(u32::MAX),
-        cold_factor: WarmUp::COLD_FACTOR,
+        cold_factor,
     }
 }

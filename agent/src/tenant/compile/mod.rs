@@ -16,7 +16,6 @@ pub mod room;
 pub mod system;
 
 use tidegate_abi::board::Needs;
-use tidegate_abi::decision::Mode;
 use tidegate_limits::quirks::Quirks;
 use tidegate_segment::board::{
     FlowLimit, FlowRule, OriginTest, ParamRule, Record, Rule as Line, RuleFault, RuleKind, Span,
@@ -192,23 +191,6 @@ const fn with_sets(kind: RuleKind, sets: Span) -> RuleKind {
 /// Whole ns of a duration; the longest one allowed fits by far.
 fn nanos(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// Whether a rule holds requests against anything here; a cluster rule that is not to fall back
-/// passes everything while no server answers.
-pub(super) fn is_in_force(body: &Body, mode: Mode) -> bool {
-    let falls_back = match body {
-        Body::Flow(Flow {
-            cluster: Some(cluster),
-            ..
-        }) => cluster.fallback_to_local.unwrap_or(true),
-        Body::Param(param) => param
-            .cluster
-            .as_ref()
-            .is_none_or(|cluster| cluster.fallback_to_local.unwrap_or(false)),
-        Body::System(_) | Body::Flow(_) | Body::Authority(_) | Body::Degrade(_) => true,
-    };
-    falls_back && mode != Mode::Off
 }
 
 /// Whether a rule's own state is shaping state, which Sentinel builds anew with any accepted list.

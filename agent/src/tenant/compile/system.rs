@@ -51,7 +51,7 @@ fn merged(rules: &RuleSet, mode: Mode) -> Option<SystemRules> {
         let Body::System(system) = &rule.body else {
             return None;
         };
-        (rule.mode == mode).then(|| {
+        (rule.mode == mode && rule.rest().is_none()).then(|| {
             first.get_or_insert(number);
             marks(system)
         })

@@ -39,8 +39,6 @@ pub struct Published {
     /// Resources of the rules for which there was no slot; the overflow resource serves them, without
     /// these rules. The operator must hear of them.
     pub unplaced: Vec<(String, RuleFault)>,
-    /// Ids of the rules that nothing is held against yet, see [`Limits::not_in_force`].
-    pub not_in_force: Vec<String>,
 }
 
 /// A rule set on its way to the board.
@@ -65,7 +63,6 @@ impl Directory {
         writer.check_gap(now_ns)?;
         let before = self.limits();
         let mut published = Published {
-            not_in_force: limits.not_in_force().map(|rule| rule.id.clone()).collect(),
             unplaced: self.add_named(&mut writer, &limits),
         };
         let unplaced = self.publish_compiled(&mut writer, &limits, now_ns)?;
