@@ -3,6 +3,7 @@
 
 pub mod background;
 pub mod bench;
+pub mod calendar;
 pub mod caller;
 pub mod command;
 pub mod config;

@@ -16,7 +16,7 @@ pub fn plain(text: &str) -> Cow<'_, str> {
 }
 
 /// Shows a text of several lines: the ends of lines stay.
-pub fn plain_lines(text: &str) -> String {
+pub fn lines(text: &str) -> String {
     let lines: Vec<_> = text.split('\n').map(plain).collect();
     lines.join("\n")
 }
@@ -36,8 +36,8 @@ impl<T: Display> Display for Plain<T> {
 pub struct Escaping<W>(pub W);
 
 impl<W: Write> Write for Escaping<W> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        for one in text.chars() {
+    fn write_str(&mut self, s: &str) -> fmt::Result {
+        for one in s.chars() {
             if is_plain(one) {
                 self.0.write_char(one)?;
             } else {
@@ -95,7 +95,7 @@ mod tests {
             assert_eq!(plain(text), shown);
             assert_eq!(Plain(text).to_string(), shown);
         }
-        assert_eq!(plain_lines("a\nb\u{85}\n"), "a\nb\\u{85}\n");
+        assert_eq!(lines("a\nb\u{85}\n"), "a\nb\\u{85}\n");
     }
 
     /// Ranges that end a line, turn the direction, hide, or are no characters.

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use crate::plain::plain_lines;
+use crate::plain;
 
 /// Why a command did not do what it was asked to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub(super) fn end(done: Result<(), Failure>) -> ExitCode {
 
 /// Prints text for people to standard output. Whoever reads it may have seen enough (`| head`): that is no failure.
 pub(super) fn say(text: impl Display) {
-    say_as_is(plain_lines(&text.to_string()));
+    say_as_is(plain::lines(&text.to_string()));
 }
 
 /// The same for what programs read.
@@ -55,6 +55,6 @@ pub(super) fn say_as_is(text: impl Display) {
 
 /// Prints to standard error.
 pub(super) fn say_error(text: impl Display) {
-    let text = plain_lines(&text.to_string());
+    let text = plain::lines(&text.to_string());
     let _nobody: io::Result<()> = writeln!(io::stderr().lock(), "{text}");
 }

@@ -30,7 +30,7 @@ use crate::config::METRICS_HINT;
 use crate::control::Handle;
 use crate::kernel::Telemetry;
 use crate::telemetry::scrape::Metrics;
-use crate::telemetry::warnings::ConfigWarnings;
+use crate::telemetry::warnings::OfConfig;
 use crate::tenant::scope_resolver::ScopeResolver;
 use bounds::Bounds;
 use gate_socket::GateSocket;
@@ -88,7 +88,7 @@ pub struct Context {
     /// A permit given over HTTP comes back after this time.
     pub permit_time_to_live: Duration,
     /// What is odd about the configuration in force.
-    pub warnings: ConfigWarnings,
+    pub warnings: OfConfig,
     /// See [`Context::set_reload_succeeded`].
     pub reload_failed: Word,
 }
@@ -232,7 +232,7 @@ pub(crate) mod tests {
             started: Instant::now(),
             tick: Duration::from_millis(100),
             permit_time_to_live: Duration::from_mins(1),
-            warnings: ConfigWarnings::default(),
+            warnings: OfConfig::default(),
             reload_failed: Word::new(0),
         })
     }

@@ -6,7 +6,6 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
 use tidegate_abi::decision::ScopeState;
 use tidegate_limits::law::Sample;
 use tidegate_segment::sync::{Ordering, Word};
@@ -15,6 +14,7 @@ use super::VERSION;
 use super::line::{Line, Placed, Start, Ticked};
 use super::ring::Ring;
 use crate::background::{Background, END_WITHIN};
+use crate::calendar::unix_now;
 
 /// Records that wait at most.
 const QUEUE: usize = 2048;
@@ -197,11 +197,10 @@ impl Writer {
 
     /// What each file begins with.
     fn head(&mut self) {
-        let now = clock_gettime(ClockId::Realtime);
         self.push(&Line::Start(Start {
             version: VERSION,
             part: self.part,
-            unix_s: u64::try_from(now.tv_sec).unwrap_or(0),
+            unix_s: unix_now().as_secs(),
         }));
         if let Some(config) = self.config.clone() {
             self.push(&Line::Config(config));

@@ -5,6 +5,7 @@
 
 use super::cluster::Cluster;
 use super::expiry::Expires;
+use crate::calendar::unix_now;
 use crate::config::schema::Value;
 use crate::config::schema::settings::Section;
 
@@ -101,7 +102,7 @@ pub(super) fn ended(expires: Option<Expires>) -> Option<NoEffect> {
     let Some(Expires::At(time)) = expires else {
         return None;
     };
-    let over = time <= std::time::SystemTime::now();
+    let over = time <= unix_now();
     NoEffect::when(
         over,
         "a time to come",

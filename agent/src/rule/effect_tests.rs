@@ -80,71 +80,74 @@ const PARAM: &str = "[[param]]\nresource = \"a\"\nindex = 0\ncount = 5\n";
 const SYSTEM: &str = "[[system]]\n";
 const AUTHORITY: &str = "[[authority]]\nresource = \"a\"\n";
 
+/// The head of a rule, more options, and the one that is warned of.
+const IDLE: &[(&str, &str, &str)] = &[
+    (FLOW, "mode = \"off\"", "flow[0].mode"),
+    (
+        FLOW,
+        "expires = \"2001-01-01T00:00:00Z\"",
+        "flow[0].expires",
+    ),
+    (
+        FLOW,
+        "window = \"1s\"\ngrade = \"concurrency\"",
+        "flow[0].window",
+    ),
+    (FLOW, "reference = \"b\"", "flow[0].reference"),
+    (
+        FLOW,
+        "behavior = \"warm_up\"\ngrade = \"concurrency\"",
+        "flow[0].behavior",
+    ),
+    (FLOW, "warm_up_period = \"5s\"", "flow[0].warm_up_period"),
+    (FLOW, "cold_factor = 4", "flow[0].cold_factor"),
+    (
+        FLOW,
+        "max_queueing_time = \"5s\"\nbehavior = \"warm_up\"",
+        "flow[0].max_queueing_time",
+    ),
+    (FLOW, "cluster = { flow_id = 7 }", "flow[0].cluster"),
+    (
+        FLOW,
+        "cluster = { flow_id = 7, threshold = \"global\" }",
+        "flow[0].cluster",
+    ),
+    (
+        FLOW,
+        "cluster = { flow_id = 7, fallback_to_local = false }",
+        "flow[0].cluster",
+    ),
+    (DEGRADE, "mode = \"off\"", "degrade[0].mode"),
+    (DEGRADE, "max_rt = \"1s\"", "degrade[0].max_rt"),
+    (
+        PARAM,
+        "window = \"1s\"\ngrade = \"concurrency\"",
+        "param[0].window",
+    ),
+    (
+        PARAM,
+        "behavior = \"pace\"\ngrade = \"concurrency\"",
+        "param[0].behavior",
+    ),
+    (
+        PARAM,
+        "max_queueing_time = \"1s\"",
+        "param[0].max_queueing_time",
+    ),
+    (PARAM, "cluster = { flow_id = 7 }", "param[0].cluster"),
+    (SYSTEM, "cpu = 1", "system[0].cpu"),
+    (SYSTEM, "qps = 20000000", "system[0].qps"),
+    (SYSTEM, "concurrency = 4294967295", "system[0].concurrency"),
+    (AUTHORITY, "origins = [\"a,b\"]", "authority[0].origins"),
+    (AUTHORITY, "origins = [\" a\"]", "authority[0].origins"),
+];
+
 #[test]
 fn field_r8_what_has_no_effect_is_warned_of() {
-    for (kind, more, option) in [
-        (FLOW, "mode = \"off\"", "flow[0].mode"),
-        (
-            FLOW,
-            "expires = \"2001-01-01T00:00:00Z\"",
-            "flow[0].expires",
-        ),
-        (
-            FLOW,
-            "window = \"1s\"\ngrade = \"concurrency\"",
-            "flow[0].window",
-        ),
-        (FLOW, "reference = \"b\"", "flow[0].reference"),
-        (
-            FLOW,
-            "behavior = \"warm_up\"\ngrade = \"concurrency\"",
-            "flow[0].behavior",
-        ),
-        (FLOW, "warm_up_period = \"5s\"", "flow[0].warm_up_period"),
-        (FLOW, "cold_factor = 4", "flow[0].cold_factor"),
-        (
-            FLOW,
-            "max_queueing_time = \"5s\"\nbehavior = \"warm_up\"",
-            "flow[0].max_queueing_time",
-        ),
-        (FLOW, "cluster = { flow_id = 7 }", "flow[0].cluster"),
-        (
-            FLOW,
-            "cluster = { flow_id = 7, threshold = \"global\" }",
-            "flow[0].cluster",
-        ),
-        (
-            FLOW,
-            "cluster = { flow_id = 7, fallback_to_local = false }",
-            "flow[0].cluster",
-        ),
-        (DEGRADE, "mode = \"off\"", "degrade[0].mode"),
-        (DEGRADE, "max_rt = \"1s\"", "degrade[0].max_rt"),
-        (
-            PARAM,
-            "window = \"1s\"\ngrade = \"concurrency\"",
-            "param[0].window",
-        ),
-        (
-            PARAM,
-            "behavior = \"pace\"\ngrade = \"concurrency\"",
-            "param[0].behavior",
-        ),
-        (
-            PARAM,
-            "max_queueing_time = \"1s\"",
-            "param[0].max_queueing_time",
-        ),
-        (PARAM, "cluster = { flow_id = 7 }", "param[0].cluster"),
-        (SYSTEM, "cpu = 1", "system[0].cpu"),
-        (SYSTEM, "qps = 20000000", "system[0].qps"),
-        (SYSTEM, "concurrency = 4294967295", "system[0].concurrency"),
-        (AUTHORITY, "origins = [\"a,b\"]", "authority[0].origins"),
-        (AUTHORITY, "origins = [\" a\"]", "authority[0].origins"),
-    ] {
+    for (kind, more, option) in IDLE {
         assert_eq!(
             warned("a.toml", &format!("{kind}{more}\n")),
-            [option],
+            [*option],
             "{more}"
         );
     }

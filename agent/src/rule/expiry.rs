@@ -1,9 +1,12 @@
 //! Rules that end by themselves: after a time, or at a time of the calendar.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, UNIX_EPOCH};
+
+use tidegate_segment::clock::monotonic_ns;
 
 use super::RuleSet;
 use super::set::Fate;
+use crate::calendar::unix_now;
 use crate::config::schema::Value;
 use crate::config::schema::kind::Scalar;
 
@@ -15,8 +18,8 @@ const LONGEST: Duration = Duration::from_hours(24 * 366);
 pub enum Expires {
     /// So long after it came into force.
     After(Duration),
-    /// At this time, whenever it came into force.
-    At(SystemTime),
+    /// At this time since 1970, whenever it came into force.
+    At(Duration),
 }
 
 /// A duration such as "30s", or a time such as "2026-12-24T18:00:00Z".
@@ -32,7 +35,8 @@ impl Scalar for Ending {
     fn parse(&self, value: &Value) -> Result<Expires, String> {
         let text = value.text().ok_or("write it in quotes")?;
         if let Ok(time) = humantime::parse_rfc3339(text) {
-            return Ok(Expires::At(time));
+            let since_1970 = time.duration_since(UNIX_EPOCH);
+            return Ok(Expires::At(since_1970.unwrap_or_default()));
         }
         let after = humantime::parse_duration(text).map_err(|error| error.to_string())?;
         if after.is_zero() || after > LONGEST {
@@ -43,7 +47,10 @@ impl Scalar for Ending {
     fn written(&self, value: &Expires) -> String {
         match value {
             Expires::After(time) => format!("\"{}\"", humantime::format_duration(*time)),
-            Expires::At(time) => format!("\"{}\"", humantime::format_rfc3339(*time)),
+            Expires::At(time) => {
+                let time = UNIX_EPOCH.checked_add(*time).unwrap_or(UNIX_EPOCH);
+                format!("\"{}\"", humantime::format_rfc3339(time))
+            }
         }
     }
 }
@@ -53,8 +60,18 @@ impl Scalar for Ending {
 pub struct Moment {
     /// Monotonic, ns.
     pub ns: u64,
-    /// Of the calendar.
-    pub wall: SystemTime,
+    /// Of the calendar, since 1970.
+    pub unix: Duration,
+}
+
+impl Moment {
+    /// Now.
+    pub fn now() -> Self {
+        Self {
+            ns: monotonic_ns(),
+            unix: unix_now(),
+        }
+    }
 }
 
 /// The end of a rule of a set.
@@ -84,7 +101,7 @@ impl End {
             return Duration::ZERO;
         }
         match self.expires {
-            Expires::At(time) => time.duration_since(now.wall).unwrap_or_default(),
+            Expires::At(time) => time.saturating_sub(now.unix),
             Expires::After(time) => {
                 let begun_ns = self.begun_ns.unwrap_or(now.ns);
                 time.saturating_sub(Duration::from_nanos(now.ns.saturating_sub(begun_ns)))
@@ -156,7 +173,7 @@ mod tests {
     fn at(ms: u64) -> Moment {
         Moment {
             ns: ms * 1_000_000,
-            wall: SystemTime::UNIX_EPOCH + Duration::from_millis(ms),
+            unix: Duration::from_millis(ms),
         }
     }
 

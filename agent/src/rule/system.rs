@@ -57,7 +57,7 @@ impl System {
 
     /// Whether every mark that it sets is over that of `least`.
     pub(super) fn shares_no_mark_with(&self, least: &Self) -> bool {
-        fn apart<T: PartialEq>(own: Option<T>, least: Option<T>) -> bool {
+        fn apart<T: PartialEq + Copy>(own: Option<T>, least: Option<T>) -> bool {
             own.is_none() || own != least
         }
         apart(self.load, least.load)

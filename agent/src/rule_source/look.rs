@@ -8,7 +8,9 @@ use std::ffi::OsString;
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
+
+use crate::calendar::since_1970;
 
 /// How long a file must stay unchanged before it is read. Over the step of the kernel's clock for files.
 pub const STILL: Duration = Duration::from_millis(50);
@@ -43,12 +45,8 @@ impl Version {
         }
     }
 
-    fn changed(&self) -> Option<SystemTime> {
-        let time = Duration::new(
-            u64::try_from(self.changed_s).ok()?,
-            u32::try_from(self.changed_ns).ok()?,
-        );
-        UNIX_EPOCH.checked_add(time)
+    fn changed(&self) -> Duration {
+        since_1970(self.changed_s, self.changed_ns)
     }
 }
 
@@ -74,12 +72,12 @@ impl Look {
         self.directory
     }
 
-    /// Whether no file has changed for so long that none can be half written. A file whose time is to come is not
-    /// known to be so.
-    pub fn is_old(&self, now: SystemTime) -> bool {
+    /// Whether no file has changed for so long that none can be half written; `unix` is the time since 1970. A file
+    /// whose time is to come is not known to be so.
+    pub fn is_old(&self, unix: Duration) -> bool {
         let is_old = |version: &Version| {
-            let age = version.changed().map(|changed| now.duration_since(changed));
-            age.is_some_and(|age| age.is_ok_and(|age| age >= STILL))
+            let age = unix.checked_sub(version.changed());
+            age.is_some_and(|age| age >= STILL)
         };
         self.entries.values().flatten().all(is_old)
     }

@@ -1,11 +1,12 @@
 //! Reads rules when no file is half written.
 
 use std::ffi::OsStr;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use super::directory::is_rule_file;
 use super::look::{Look, STILL};
 use super::{DirectorySource, RuleSource as _};
+use crate::calendar::unix_now;
 use crate::config::schema::fault::Fault;
 use crate::rule::RuleSet;
 
@@ -38,7 +39,7 @@ impl DirectorySource {
 
     async fn try_still(&self) -> Tried {
         let mut before = self.look();
-        if !before.is_old(SystemTime::now()) {
+        if !before.is_old(unix_now()) {
             tokio::time::sleep(STILL).await;
             let after = self.look();
             if after != before {

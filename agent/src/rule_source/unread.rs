@@ -36,7 +36,8 @@ fn may_be_meant(path: &Path) -> bool {
     if let Some(shown) = name.strip_prefix('.') {
         return is_rule_file(&path.with_file_name(shown)) && !path.is_dir();
     }
-    !(lower.starts_with("readme") || lower.starts_with("license") || lower.ends_with(".md"))
+    let is_text = path.extension().is_some_and(|end| end == "md");
+    !(is_text || lower.starts_with("readme") || lower.starts_with("license"))
 }
 
 fn warning(path: &Path) -> Fault {

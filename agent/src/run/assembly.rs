@@ -19,7 +19,7 @@ use crate::kernel::{self, Telemetry};
 use crate::recording::{self, Recorder, Tap};
 use crate::signal::{PressureTriggers, Roots, Sampler};
 use crate::telemetry::scrape::Metrics;
-use crate::telemetry::warnings::ConfigWarnings;
+use crate::telemetry::warnings::OfConfig;
 use crate::tenant::{self, Tenant};
 
 /// An agent whose sampler thread ticks and whose sockets are placed.
@@ -57,7 +57,7 @@ pub(super) async fn assemble(options: Options) -> Result<Agent, Ended> {
         started,
         tick: config.tick,
         permit_time_to_live: config.http.permit_time_to_live,
-        warnings: ConfigWarnings::default(),
+        warnings: OfConfig::default(),
         reload_failed: Word::new(0),
     });
     context.warnings.set(warnings);

@@ -1,7 +1,7 @@
 //! Reads configuration and rules again; what is at fault leaves the last good ones in force.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use tidegate_segment::board::RuleFault;
 use tidegate_segment::clock::monotonic_ns;
@@ -26,7 +26,7 @@ pub(super) async fn rules(config: &Config, tenants: &Tenants) -> Result<usize, V
     let (mut count, mut faults) = (0_usize, Vec::new());
     for named in tenants.iter() {
         let source = config.rules_for(&named.name);
-        match rules_of(&source, &named.tenant).await {
+        match Box::pin(rules_of(&source, &named.tenant)).await {
             Ok(rules) => count = count.saturating_add(rules),
             Err(found) => faults.extend(found),
         }
@@ -55,7 +55,7 @@ async fn rules_of(source: &DirectorySource, tenant: &Tenant) -> Result<usize, Ve
             tracing::warn!("{warning}");
         }
     }
-    rules.begin(&before, now());
+    rules.begin(&before, Moment::now());
     let rules = Arc::new(rules);
     put_in_force(&rules, tenant, &source.name()).await?;
     Ok(rules.rules().len())
@@ -70,7 +70,7 @@ pub(super) async fn end_rules(tenants: &Tenants) -> Result<usize, Vec<Fault>> {
     for named in tenants.iter() {
         let tenant = &named.tenant;
         let before = Arc::clone(tenant.directory().limits().rules());
-        let Some(next) = before.ended_by(now()) else {
+        let Some(next) = before.ended_by(Moment::now()) else {
             continue;
         };
         for (rule, old) in next.rules().iter().zip(before.rules()) {
@@ -83,24 +83,22 @@ pub(super) async fn end_rules(tenants: &Tenants) -> Result<usize, Vec<Fault>> {
                 ended = ended.saturating_add(1);
             }
         }
-        put_in_force(&Arc::new(next), tenant, "rules").await?;
+        Box::pin(put_in_force(&Arc::new(next), tenant, "rules")).await?;
     }
     Ok(ended)
 }
 
 /// How long until the next rule ends.
 pub(super) fn next_end(tenants: &Tenants) -> Option<Duration> {
-    let ends = tenants
-        .iter()
-        .filter_map(|named| named.tenant.directory().limits().rules().next_end(now()));
+    let ends = tenants.iter().filter_map(|named| {
+        named
+            .tenant
+            .directory()
+            .limits()
+            .rules()
+            .next_end(Moment::now())
+    });
     ends.min()
-}
-
-fn now() -> Moment {
-    Moment {
-        ns: monotonic_ns(),
-        wall: SystemTime::now(),
-    }
 }
 
 async fn put_in_force(

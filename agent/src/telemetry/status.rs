@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use serde::Serialize;
 use tidegate_abi::board::ScopeWord;
@@ -252,10 +252,7 @@ fn rules_of(named: &Named) -> Vec<RuleReport> {
 
 /// How long until a rule ends by itself.
 pub(super) fn ends_in_s(rule: &Rule) -> Option<f64> {
-    let now = Moment {
-        ns: monotonic_ns(),
-        wall: SystemTime::now(),
-    };
+    let now = Moment::now();
     rule.end.map(|end| end.left(now).as_secs_f64())
 }
 

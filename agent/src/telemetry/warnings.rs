@@ -17,9 +17,9 @@ const LISTED_MAX: usize = 100;
 
 /// Those of the configuration in force.
 #[derive(Debug, Default)]
-pub struct ConfigWarnings(Mutex<Vec<Fault>>);
+pub struct OfConfig(Mutex<Vec<Fault>>);
 
-impl ConfigWarnings {
+impl OfConfig {
     /// Takes those of the configuration that comes into force.
     pub fn set(&self, warnings: Vec<Fault>) {
         // What a panic left behind is a whole list.

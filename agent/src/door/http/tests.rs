@@ -250,7 +250,10 @@ async fn the_status_has_its_shape() {
         let object = value.as_object().unwrap();
         object.keys().cloned().collect::<Vec<_>>()
     };
-    assert_eq!(keys(&status), ["agent", "clients", "resources", "scopes"]);
+    assert_eq!(
+        keys(&status),
+        ["agent", "clients", "resources", "scopes", "warnings"]
+    );
     assert_eq!(
         keys(&status["agent"]),
         [
