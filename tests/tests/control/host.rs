@@ -58,15 +58,16 @@ fn two_seconds_of_full_cpu_are_overload_and_five_healthy_samples_end_it() {
 }
 
 #[test]
-fn requests_in_flight_on_a_full_cpu_are_overload_at_the_next_tick() {
+fn field_l14_a_cold_scope_refuses_a_surge_and_is_in_overload_at_the_next_tick() {
     let mut bench = Bench::new(Plan::default());
     bench.tick(2, 10);
+    // Cold on two CPUs: 128 more within a tick of 100 ms are a surge, and so are 64 in a moment.
     let held = bench.hold(1, HOST, 100);
-    assert_eq!(held.len(), 100);
+    assert_eq!(held.len(), 65);
     bench.tick(1, 100);
     let info = bench.board.scope_info(HOST).expect("the host");
     assert_eq!(info.word.state, ScopeState::Overload);
-    assert_eq!((info.word.tight, info.inflight), (32, 100));
+    assert_eq!((info.word.tight, info.inflight), (32, 65));
     bench.seats.revoke(1);
     bench.tick(1, 10);
     let info = bench.board.scope_info(HOST).expect("the host");

@@ -11,7 +11,7 @@ use crate::bench::{Bench, overloaded};
 fn a_limit_of_the_host_counts_what_all_tenants_hold_and_leaves_each_its_part() {
     let mut bench = Bench::new(Plan::default());
     bench.tick(2, 10);
-    assert_eq!(bench.hold(1, HOST, 100).len(), 100);
+    assert_eq!(bench.hold(1, HOST, 64).len(), 64);
     bench.tick(2, 100);
     let limit = |board: &Board| board.scope(HOST);
     assert_eq!(limit(&bench.board).state, ScopeState::Overload);

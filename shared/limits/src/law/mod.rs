@@ -11,8 +11,9 @@
 //!  ┌──────┐  healthy ticks with successes   ┌─────────┐   ┌──────────┐
 //!  │ cold │ ──────────────────────────────► │ healthy │   │ overload │ admits while N < L
 //!  └──────┘                                 └─────────┘   └──────────┘
-//!      admit while N < E_lim, or while P is     ▲             │
-//!      missing up to 2 E_lim                    └─────────────┘
+//!      cold: while N < E_lim, or without P      ▲             │
+//!      unless N surges; healthy: without P      └─────────────┘
+//!      up to 2 E_lim
 //!                         demand < 0.9 for 5 ticks in a row (doubling up to
 //!                         20 when overload came back within 30 s)
 //!
@@ -33,8 +34,8 @@
 //! Callers without permits are not in flight. Where they are many, the tasks that wait for a CPU stand
 //! for them, and the allowed QPS holds them (see `unseen`).
 //!
-//! Under a least rate the law does not act: a handful of requests is noise. A cold scope acts on
-//! evidence only, for its limits are a guess.
+//! Under a least rate the law does not act: a handful of requests is noise. A cold scope acts on evidence and on
+//! a surge only, for its limits are a guess: more in flight alone may be requests that wait for others.
 //!
 //! With [`Kind::Sentinel`] none of this judges but Sentinel's plain check, see `sentinel`.
 
@@ -47,6 +48,7 @@ mod history;
 mod marks;
 mod number;
 mod published;
+mod publishing;
 mod sample;
 mod sentinel;
 pub mod settings;
@@ -89,11 +91,6 @@ pub const FAR_OVER: u32 = 2;
 
 /// A count that decisions hold just under a limit is at it, from this share of the limit on.
 const HELD_UNDER: f64 = 0.75;
-
-/// Decisions look at what is in flight once in 64 times each while it is far from the entry limit. Under
-/// a limit so small that this would miss much of it, they look each time; such scopes do some 5000 requests a
-/// second at most.
-const SMALL_ENTRY: f64 = 1024.0;
 
 /// Ticks of short CPU that are overload where most callers hold no permit and no queue can be read.
 const UNSEEN_TICKS: u32 = 10;
@@ -270,7 +267,7 @@ impl Law {
         let surge = held >= limits.entry * HELD_UNDER && self.surged(tick);
         let unseen = self.unseen.dominate() && tick.sample.waiters.is_none();
         let unseen = unseen && self.short_ticks >= UNSEEN_TICKS;
-        let too_many = (far_over || surge) && !self.estimate.is_cold();
+        let too_many = surge || (far_over && !self.estimate.is_cold());
         if (queue && short) || too_many || refused_near || unseen {
             self.overload = Some(tick.cause());
             self.run.enter(self.now_ns, &tick.settings.release.healthy);
@@ -339,97 +336,6 @@ impl Law {
         let lately = self.history.sums(LATELY_TICKS);
         // A window of few ticks must not read one request as a rate.
         lately.offered / lately.length_s.max(1.0) < settings.entry.least_qps
-    }
-
-    fn publish(&mut self, tick: &Step<'_>, ineffective: bool) -> Published {
-        let settings = tick.settings;
-        let limits = self.limits(tick);
-        let held = tick.held;
-        let (state, cause, in_force) = self.in_force(tick, &limits, ineffective);
-        let short = self.is_short(settings) && !self.is_quiet(settings);
-        let watch = if !short && (self.estimate.is_cold() || self.is_quiet(settings)) {
-            Watch::Rest
-        } else if is_near(held, &limits) || limits.entry < SMALL_ENTRY {
-            Watch::Each
-        } else {
-            Watch::Now
-        };
-        Published {
-            state,
-            cause,
-            entry: ceil_u32(limits.entry),
-            tight: ceil_u32(in_force),
-            short,
-            watch,
-            allowed_qps: self.allowed_qps(in_force, tick),
-            held: ceil_u32(held),
-            surge_qps: self.surge_qps(),
-            ineffective,
-            cpu_mark: marks::cpu_marks(&tick.sample, settings).map(|marks| marks.enter),
-            evidence: tick.evidence,
-            demand: self.demand.share(),
-            capacity_qps: self.estimate.capacity(),
-            base_rt_s: self.estimate.base_rt_s(),
-            incident_ns: self.estimate.incident_ns(),
-            healthy_needed: self.run.needed(),
-            healthy_seen: self.run.seen(),
-            resting: self.resting,
-        }
-    }
-
-    /// Growth that is a surge: none while the capacity is a guess.
-    fn surge_qps(&self) -> Option<u32> {
-        let capacity = self.estimate.capacity();
-        let capacity = capacity.filter(|_capacity| !self.estimate.is_cold());
-        capacity.map(surge::least_qps)
-    }
-
-    /// State, cause and limit when the operator's marks have had their say.
-    fn in_force(
-        &mut self,
-        tick: &Step<'_>,
-        limits: &Limits,
-        ineffective: bool,
-    ) -> (ScopeState, Cause, f64) {
-        let settings = tick.settings;
-        let own = self.own_state();
-        let overlay = self.marks.step(tick);
-        if self.overload.is_some() && settings.marks.action == Action::Shape {
-            self.marks.stand_back();
-        }
-        let (state, cause) = overlay.over(own);
-        // An active threshold without a queue, or shedding without effect: only the entry limit.
-        let wide = ineffective || self.resting || (self.overload.is_none() && state != own.0);
-        let limit = if wide { limits.entry } else { limits.tight };
-        let threads = settings.threads.as_ref();
-        match self.threads.step(&tick.sample, self.cpus, threads) {
-            None => (state, cause, limit),
-            Some(fewer) => {
-                let (state, cause) = thread_limit::over((state, cause));
-                let floor = f64::from(settings.tight.floor.max(1));
-                (state, cause, fewer.max(floor).min(limit))
-            }
-        }
-    }
-
-    fn own_state(&self) -> (ScopeState, Cause) {
-        match self.overload {
-            Some(cause) => (ScopeState::Overload, cause),
-            None if self.estimate.is_cold() => (ScopeState::Cold, Cause::None),
-            None => (ScopeState::Healthy, Cause::None),
-        }
-    }
-
-    /// `C + (L − N) / horizon`, never under the floors.
-    fn allowed_qps(&self, limit: f64, tick: &Step<'_>) -> Option<f64> {
-        let rate = &tick.settings.rate;
-        self.estimate.capacity().map(|capacity| {
-            let room = (limit - tick.held) / rate.horizon_s;
-            (capacity + room)
-                .min(self.unseen.most(self.estimate.healthy_capacity()))
-                .max(capacity * rate.least_share)
-                .max(rate.floor_qps)
-        })
     }
 }
 

@@ -9,7 +9,7 @@ use super::number::milli_u64;
 /// How closely decisions watch the entry limit while a scope is not in overload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Watch {
-    /// Not at all: the scope is cold without evidence, or next to nothing is offered.
+    /// Not at all: next to nothing is offered, or the scope is cold and its CPUs are not known.
     Rest,
     /// Now and then.
     Now,

@@ -24,7 +24,12 @@ const NS_PER_S: u64 = 1_000_000_000;
 
 /// Growth, requests per second, from which on a scope of this capacity has a surge.
 pub(super) fn least_qps(capacity_qps: f64) -> u32 {
-    ceil_u32(capacity_qps * TIMES).max(1)
+    at_least(capacity_qps * TIMES)
+}
+
+/// This growth, requests per second.
+pub(super) fn at_least(growth_qps: f64) -> u32 {
+    ceil_u32(growth_qps).max(1)
 }
 
 /// Whether `held` is a surge over what was held `span_ns` ago.

@@ -176,6 +176,24 @@ fn a_cold_service_at_ten_times_its_capacity_gets_through() {
     }
 }
 
+/// The agent has ticked before the load begins, as beside a service that has just started.
+#[test]
+fn field_l14_a_cold_service_straight_into_ten_times_its_capacity_loses_less_than_half_a_second() {
+    const START_S: f64 = 0.55;
+    for (name, service) in SERVICES {
+        let phases = [Phase::new(0.0, 0.0), Phase::new(START_S, 10.0)];
+        let outcome = run(service, &phases, START_S + 6.0, 5);
+        let second =
+            |nth: f64| outcome.goodput_qps(START_S + nth, START_S + nth + 1.0, service.deadline_s);
+        let lost_s = 1.0 - second(0.0) / second(4.0);
+        assert!(lost_s < 0.5, "{name}: {lost_s:.2} s lost");
+        assert_eq!(outcome.changes.len(), 1, "{name}: {:?}", outcome.changes);
+        let phases = [Phase::new(0.0, 0.0), Phase::new(START_S, 0.8)];
+        let calm = run(service, &phases, START_S + 6.0, 5);
+        assert_eq!(calm.refused(0.0, START_S + 6.0), 0, "{name} at 0.8 x");
+    }
+}
+
 #[test]
 fn from_a_cold_start_it_has_not_run_away_after_a_minute() {
     for (name, service) in &SERVICES[..2] {

@@ -139,7 +139,8 @@ impl Gate {
     }
 
     /// The entry check of the law's two limits, without waiting for a tick: overload begins when the
-    /// wide limit is reached and the CPU is short or it was reached in a surge, or far over it in any case.
+    /// wide limit is reached and the CPU is short or it was reached in a surge, or far over it in any case. The limit
+    /// of a cold scope is a guess, so far over it alone says nothing there.
     #[inline(always)]
     fn check_healthy<C>(
         &self,
@@ -154,9 +155,9 @@ impl Gate {
         if held.all >= word.entry / 2 {
             ask.books.totals.look_each_time();
         }
-        let far = word.entry.saturating_mul(FAR_OVER);
-        if held.all >= word.entry
-            && (word.short || held.all >= far || self.surges(scope, held.all, ask.now_ns))
+        let far =
+            word.state == ScopeState::Healthy && held.all >= word.entry.saturating_mul(FAR_OVER);
+        if held.all >= word.entry && (word.short || far || self.surges(scope, held.all, ask.now_ns))
         {
             let admitted = fairness::admits_at_entry(limits(word), ask.request.class, held);
             return verdict(admitted, held.all, word.tight);

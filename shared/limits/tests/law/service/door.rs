@@ -39,7 +39,8 @@ impl Door {
         let level = fairness::level(caller.class, key);
         let admitted = match word.state {
             ScopeState::Healthy | ScopeState::Cold => {
-                let far = all >= word.entry.saturating_mul(FAR_OVER);
+                let far =
+                    word.state == ScopeState::Healthy && all >= word.entry.saturating_mul(FAR_OVER);
                 let over = all >= word.entry && (word.short || far || self.surges(all, now_s));
                 !over || fairness::admits_at_entry(limits(word), caller.class, held)
             }

@@ -1,0 +1,118 @@
+//! What a step comes to: limits, how closely decisions watch, and the operator's marks on top.
+
+use tidegate_abi::decision::{Cause, ScopeState};
+
+use super::estimate::Limits;
+use super::number::ceil_u32;
+use super::published::{Published, Watch};
+use super::settings::Action;
+use super::step::Step;
+use super::{FAR_OVER, Law, is_near, marks, surge, thread_limit};
+
+/// Decisions look at what is in flight once in 64 times each while it is far from the entry limit. Under
+/// a limit so small that this would miss much of it, they look each time; such scopes do some 5000 requests a
+/// second at most.
+const SMALL_ENTRY: f64 = 1024.0;
+
+impl Law {
+    pub(super) fn publish(&mut self, tick: &Step<'_>, ineffective: bool) -> Published {
+        let settings = tick.settings;
+        let limits = self.limits(tick);
+        let held = tick.held;
+        let (state, cause, in_force) = self.in_force(tick, &limits, ineffective);
+        let short = self.is_short(settings) && !self.is_quiet(settings);
+        let is_guess = self.estimate.is_cold();
+        let resting = if is_guess {
+            tick.sample.cpus.is_none()
+        } else {
+            self.is_quiet(settings)
+        };
+        let watch = if !short && resting {
+            Watch::Rest
+        } else if is_near(held, &limits) || limits.entry < SMALL_ENTRY {
+            Watch::Each
+        } else {
+            Watch::Now
+        };
+        Published {
+            state,
+            cause,
+            entry: ceil_u32(limits.entry),
+            tight: ceil_u32(in_force),
+            short,
+            watch,
+            allowed_qps: self.allowed_qps(in_force, tick),
+            held: ceil_u32(held),
+            surge_qps: self.surge_qps(tick, &limits),
+            ineffective,
+            cpu_mark: marks::cpu_marks(&tick.sample, settings).map(|marks| marks.enter),
+            evidence: tick.evidence,
+            demand: self.demand.share(),
+            capacity_qps: self.estimate.capacity(),
+            base_rt_s: self.estimate.base_rt_s(),
+            incident_ns: self.estimate.incident_ns(),
+            healthy_needed: self.run.needed(),
+            healthy_seen: self.run.seen(),
+            resting: self.resting,
+        }
+    }
+
+    /// Growth that is a surge. While the capacity is a guess, twice the declared entry limit in a tick: so much
+    /// new work of which nothing is answered yet is more than a guess may let in.
+    fn surge_qps(&self, tick: &Step<'_>, limits: &Limits) -> Option<u32> {
+        if self.estimate.is_cold() {
+            let far = limits.entry * f64::from(FAR_OVER);
+            let cpus = tick.sample.cpus;
+            return cpus.map(|_known| surge::at_least(far / tick.sample.length_s()));
+        }
+        self.estimate.capacity().map(surge::least_qps)
+    }
+
+    /// State, cause and limit when the operator's marks have had their say.
+    fn in_force(
+        &mut self,
+        tick: &Step<'_>,
+        limits: &Limits,
+        ineffective: bool,
+    ) -> (ScopeState, Cause, f64) {
+        let settings = tick.settings;
+        let own = self.own_state();
+        let overlay = self.marks.step(tick);
+        if self.overload.is_some() && settings.marks.action == Action::Shape {
+            self.marks.stand_back();
+        }
+        let (state, cause) = overlay.over(own);
+        // An active threshold without a queue, or shedding without effect: only the entry limit.
+        let wide = ineffective || self.resting || (self.overload.is_none() && state != own.0);
+        let limit = if wide { limits.entry } else { limits.tight };
+        let threads = settings.threads.as_ref();
+        match self.threads.step(&tick.sample, self.cpus, threads) {
+            None => (state, cause, limit),
+            Some(fewer) => {
+                let (state, cause) = thread_limit::over((state, cause));
+                let floor = f64::from(settings.tight.floor.max(1));
+                (state, cause, fewer.max(floor).min(limit))
+            }
+        }
+    }
+
+    fn own_state(&self) -> (ScopeState, Cause) {
+        match self.overload {
+            Some(cause) => (ScopeState::Overload, cause),
+            None if self.estimate.is_cold() => (ScopeState::Cold, Cause::None),
+            None => (ScopeState::Healthy, Cause::None),
+        }
+    }
+
+    /// `C + (L − N) / horizon`, never under the floors.
+    fn allowed_qps(&self, limit: f64, tick: &Step<'_>) -> Option<f64> {
+        let rate = &tick.settings.rate;
+        self.estimate.capacity().map(|capacity| {
+            let room = (limit - tick.held) / rate.horizon_s;
+            (capacity + room)
+                .min(self.unseen.most(self.estimate.healthy_capacity()))
+                .max(capacity * rate.least_share)
+                .max(rate.floor_qps)
+        })
+    }
+}
