@@ -20,3 +20,4 @@ pub mod run;
 pub mod signal;
 pub mod telemetry;
 pub mod tenant;
+pub mod words;

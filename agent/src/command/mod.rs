@@ -9,6 +9,8 @@ mod output;
 mod place;
 mod replay;
 mod run;
+#[cfg(test)]
+mod screens;
 mod status;
 
 use std::process::ExitCode;

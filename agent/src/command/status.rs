@@ -1,15 +1,20 @@
 //! `tidegate status`.
 
+mod findings;
+mod report;
+mod tables;
 mod text;
 mod warnings;
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use self::report::Before;
 use super::output::{Failure, say, say_as_is};
 use super::place::Surroundings;
 use crate::caller::HttpConnection;
@@ -19,23 +24,43 @@ use crate::plain::plain;
 #[command(after_help = "\
 Examples:
   tidegate status
+  tidegate status -v                         every signal and thread, too
   tidegate status --json | jq '.scopes[] | {name, state, cause}'")]
 pub(super) struct Options {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+    /// Show every signal of every scope, its threads, and all resources and clients
+    #[arg(short, long, conflicts_with = "json")]
+    verbose: bool,
     /// Directory of the agent's sockets
     #[arg(long, value_name = "DIR")]
     runtime_dir: Option<PathBuf>,
 }
 
+/// Time over which rates are told.
+const LOOK: Duration = Duration::from_secs(1);
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a rate is of a time that passes; there is no event to wait for"
+)]
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
-    let body = told(options.runtime_dir.as_deref(), "/v1/status")?;
+    let ask = || told(options.runtime_dir.as_deref(), "/v1/status");
+    let begin = Instant::now();
+    let body = ask()?;
     if options.json {
         say_as_is(body.trim_end());
         return Ok(());
     }
-    say(text::text(&read(&body)?).trim_end());
+    let before = read(&body)?;
+    std::thread::sleep(LOOK);
+    let now = read(&ask()?)?;
+    let since = Before {
+        status: &before,
+        seconds: begin.elapsed().as_secs_f64(),
+    };
+    say(text::text(&now, &since, options.verbose).trim_end());
     Ok(())
 }
 

@@ -191,6 +191,13 @@ impl Scope {
         Tick { group, ..*tick }.sample()
     }
 
+    /// The mark on the load average is for each CPU; none of a group has one.
+    fn load_mark(&self) -> Option<f64> {
+        let mark = self.settings.marks.load?.enter;
+        let cpus = self.readings.value(SignalId::EffectiveCpus)?;
+        self.group.is_none().then_some(mark * cpus)
+    }
+
     /// The scope as its readers see it.
     pub(super) fn snapshot(&self, index: u32, now_ns: u64) -> ScopeSnapshot {
         ScopeSnapshot {
@@ -199,6 +206,7 @@ impl Scope {
             cgroup: self.group.as_ref().map(|place| Arc::clone(&place.path)),
             threads: self.threads,
             readings: (*self.readings).clone(),
+            load_mark: self.load_mark(),
             published: *self.law.published(),
             since_ns: self.since_ns.unwrap_or(now_ns),
             changes: self.changes,

@@ -86,6 +86,8 @@ pub struct ScopeSnapshot {
     pub threads: TopThreads,
     /// What was measured.
     pub readings: Readings,
+    /// Load average, for all CPUs, at which the operator's mark is passed; `None` where there is none.
+    pub load_mark: Option<f64>,
     /// What the law said.
     pub published: Published,
     /// Monotonic time of the last change of state, ns.

@@ -20,6 +20,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tidegate_abi::decision::Outcome;
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::sync::{Ordering, Word};
@@ -29,6 +30,7 @@ use tokio::time::MissedTickBehavior;
 use crate::config::METRICS_HINT;
 use crate::control::Handle;
 use crate::kernel::Telemetry;
+use crate::telemetry::facts::Facts;
 use crate::telemetry::scrape::Metrics;
 use crate::telemetry::warnings::OfConfig;
 use crate::tenant::scope_resolver::ScopeResolver;
@@ -37,6 +39,9 @@ use gate_socket::GateSocket;
 use tenants::Tenants;
 
 pub use settings::Settings;
+
+/// How often it is told at most that permits were not given back.
+const TELL_AGAIN: Duration = Duration::from_hours(1);
 
 /// How often permits that ended by the clock are looked for.
 const SWEEP: Duration = Duration::from_millis(500);
@@ -89,6 +94,8 @@ pub struct Context {
     pub permit_time_to_live: Duration,
     /// What is odd about the configuration in force.
     pub warnings: OfConfig,
+    /// Where it has what from.
+    pub facts: Box<Mutex<Facts>>,
     /// See [`Context::set_reload_succeeded`].
     pub reload_failed: Word,
 }
@@ -167,14 +174,25 @@ impl Doors {
 async fn end_timed_permits(context: Arc<Context>) {
     let mut sweep = tokio::time::interval(SWEEP);
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut told: Option<Instant> = None;
     loop {
         sweep.tick().await;
+        let mut many = 0_usize;
         for named in context.tenants.iter() {
             let tenant = &named.tenant;
             let ended = tenant.timed_permits().lock().take_ended(monotonic_ns());
+            many = many.saturating_add(ended.len());
             for pass in ended {
                 tenant.exit(pass, Outcome::Ignore);
             }
+        }
+        if many > 0 && told.is_none_or(|told| told.elapsed() >= TELL_AGAIN) {
+            told = Some(Instant::now());
+            tracing::warn!(
+                permits = many,
+                "permits by HTTP were not given back and ended by the clock (http.permit_time_to_live); \
+                 until then each was in flight: send each to POST /v1/exit"
+            );
         }
     }
 }
@@ -233,6 +251,7 @@ pub(crate) mod tests {
             tick: Duration::from_millis(100),
             permit_time_to_live: Duration::from_mins(1),
             warnings: OfConfig::default(),
+            facts: Box::default(),
             reload_failed: Word::new(0),
         })
     }

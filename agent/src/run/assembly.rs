@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::sync::Word;
 
@@ -18,6 +19,7 @@ use crate::door::{self, Doors, open_files};
 use crate::kernel::{self, Telemetry};
 use crate::recording::{self, Recorder, Tap};
 use crate::signal::{PressureTriggers, Roots, Sampler};
+use crate::telemetry::facts::Facts;
 use crate::telemetry::scrape::Metrics;
 use crate::telemetry::warnings::OfConfig;
 use crate::tenant::{self, Tenant};
@@ -47,6 +49,11 @@ pub(super) async fn assemble(options: Options) -> Result<Agent, Ended> {
         recorder,
         kernel,
     } = *begin_ticks(&config, options.roots, &options.state, pages, &metrics)?;
+    let facts = facts(
+        &options.directory,
+        options.config.file.as_deref(),
+        (&config, rules),
+    );
     let context = Arc::new(door::Context {
         tenants,
         bounds: Arc::new(Bounds::new(open_files::connections(GATE_CONNECTIONS))),
@@ -58,6 +65,7 @@ pub(super) async fn assemble(options: Options) -> Result<Agent, Ended> {
         tick: config.tick,
         permit_time_to_live: config.http.permit_time_to_live,
         warnings: OfConfig::default(),
+        facts: Box::new(Mutex::new(facts)),
         reload_failed: Word::new(0),
     });
     context.warnings.set(warnings);
@@ -72,6 +80,17 @@ pub(super) async fn assemble(options: Options) -> Result<Agent, Ended> {
         recorder,
         directory: options.directory,
     })
+}
+
+/// What is told of an agent with a configuration and so many rules in force.
+fn facts(directory: &Path, config_file: Option<&Path>, (config, rules): (&Config, usize)) -> Facts {
+    Facts {
+        directory: directory.to_owned(),
+        config_file: config_file.map(Path::to_owned),
+        rules_directory: config.rules.dir.clone(),
+        rules,
+        rules_read: Some(Instant::now()),
+    }
 }
 
 fn load(given: &Given) -> Result<Loaded, Ended> {

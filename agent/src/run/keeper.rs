@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tidegate_segment::clock::monotonic_ns;
 
@@ -128,6 +128,11 @@ impl Keeper {
                 self.rules = rules;
                 self.complained.clear();
                 self.context.set_reload_succeeded(true);
+                let mut facts = self.context.facts.lock();
+                facts.rules_directory.clone_from(&self.config.rules.dir);
+                facts.rules = rules;
+                facts.rules_read = Some(Instant::now());
+                drop(facts);
                 tracing::info!(rules, "rules are in force");
             }
             Err(faults) => self.complain("the rules before stay in force", &faults),

@@ -95,6 +95,8 @@ fn fill_tenant(scrape: &mut Scrape, label: &str, tenant: &Tenant) {
     fill_resources(scrape, label, tenant);
     fill_rules(scrape, label, tenant);
     fill_breakers(scrape, label, tenant);
+    let expired = tenant.timed_permits().lock().expired();
+    scrape.set_count(MetricId::PermitsExpired, &[label], expired);
     let clients = u64::try_from(tenant.clients().count()).unwrap_or(u64::MAX);
     scrape.set_count(MetricId::Clients, &[label], clients);
     let without_agent = tenant.seats().unusual().without_agent;

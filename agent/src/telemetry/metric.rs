@@ -206,6 +206,8 @@ metric_table! {
         "How much later than planned a tick began.";
     RecordingLost: "tidegate_recording_lost_ticks_total" Counter None []
         "Ticks of scopes that were measured and could not be recorded.";
+    PermitsExpired: "tidegate_permits_expired_total" Counter None [Tenant]
+        "Permits given over HTTP that were not given back and ended by the clock.";
     Clients: "tidegate_clients" Gauge None [Tenant]
         "Processes connected to the gate socket.";
     DecisionsWithoutAgent: "tidegate_decisions_without_agent_total" Counter None [Tenant]

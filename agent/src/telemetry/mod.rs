@@ -1,6 +1,7 @@
 //! What the agent tells operators about itself and its decisions.
 
 pub mod explain;
+pub mod facts;
 pub mod fill;
 mod kernel;
 pub mod metric;
@@ -9,3 +10,4 @@ pub mod signal;
 pub mod status;
 pub mod threads;
 pub mod warnings;
+pub mod why;

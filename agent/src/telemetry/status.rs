@@ -1,6 +1,7 @@
 //! The shape of `tidegate status --json` and `GET /v1/status`, which scripts rely on.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,10 +12,12 @@ use tidegate_segment::board::Slot;
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::ledger::NodeCounts;
 
+use super::facts::Facts;
 use super::kernel::{Ebpf, Neighbour};
 use super::signal::Signal;
 use super::threads;
 use super::warnings::{Warning, Warnings};
+use super::why::{refuses, why};
 use crate::control::{ScopeSnapshot, Snapshot, WaiterRung};
 use crate::door::Context;
 use crate::door::tenants::Named;
@@ -25,6 +28,10 @@ use crate::signal::{Pressure, TriggerForm, readable};
 use crate::tenant::Tenant;
 use crate::tenant::breakers::BreakerNow;
 use crate::tenant::client::Client as Connected;
+use crate::tenant::permit::Outstanding;
+
+/// Most rules that are named of a resource.
+const RULES_MAX: usize = 8;
 
 /// Everything.
 #[derive(Debug, Serialize)]
@@ -52,6 +59,38 @@ struct Agent {
     psi_triggers: BTreeMap<&'static str, Trigger>,
     ebpf: Ebpf,
     rules_generation: u64,
+    pid: u32,
+    /// Directory of the sockets.
+    directory: String,
+    /// The configuration; null are the defaults.
+    config: Option<String>,
+    rules: Rules,
+    http_permits: HttpPermits,
+}
+
+/// Where the rules in force are from.
+#[derive(Debug, Serialize)]
+struct Rules {
+    /// Of all tenants.
+    count: usize,
+    directory: String,
+    /// Whether the directory is there.
+    found: bool,
+    /// Seconds since they were read.
+    read_s: Option<f64>,
+    /// Whether the last reload of configuration and rules was taken over.
+    reload_ok: bool,
+}
+
+/// Permits given over HTTP, which no process holds.
+#[derive(Debug, Serialize)]
+pub(super) struct HttpPermits {
+    /// Not given back yet.
+    held: u64,
+    /// Seconds since the first of them was given.
+    oldest_s: Option<f64>,
+    /// Ended by the clock, of all resources.
+    expired_total: u64,
 }
 
 /// A pressure trigger: its form, or why there is none.
@@ -70,6 +109,16 @@ pub struct Scope {
     cgroup: Option<String>,
     state: &'static str,
     cause: &'static str,
+    /// Why, and whom it refuses, in a sentence; null while nothing is wrong.
+    why: Option<String>,
+    /// Whether a request that comes now may be refused by it.
+    refuses: bool,
+    inflight: u64,
+    passed_total: u64,
+    /// For any reason.
+    refused_total: u64,
+    /// By the scope itself.
+    shed_total: u64,
     /// What says that the CPU is short now.
     evidence: Vec<&'static str>,
     /// Where it stands on the way to the next state.
@@ -108,6 +157,8 @@ struct Limits {
     allowed_qps: Option<f64>,
     /// Level from which requests are cut, 0 to 383, the most important lowest; null is none.
     cutoff: Option<u32>,
+    /// Mark on the load average of all CPUs; null is no mark.
+    load_mark: Option<f64>,
     /// CPU mark that holds now: lower while garbage collection is in trouble; null is no mark.
     cpu_mark: Option<f64>,
 }
@@ -122,6 +173,8 @@ pub struct Resource {
     inflight: u64,
     /// Mean response time of all that ended well; null before the first.
     rt_ms: Option<f64>,
+    /// The first rules that act on it, by kind and id.
+    rules: Vec<String>,
     /// Its breakers, in the order in which they are asked.
     breakers: Vec<Breaker>,
 }
@@ -173,6 +226,7 @@ impl Status {
     pub fn of(context: &Context, tenants: &[Named]) -> Self {
         let snapshot = context.control.snapshot();
         let default = &context.tenants.default_one().tenant;
+        let facts = context.facts.lock().clone();
         Self {
             agent: Agent {
                 version: env!("CARGO_PKG_VERSION"),
@@ -185,11 +239,50 @@ impl Status {
                 psi_triggers: psi_triggers(&snapshot),
                 ebpf: Ebpf::of(context.kernel.as_ref().map(Telemetry::report).as_ref()),
                 rules_generation: default.board().rules_generation(),
+                pid: std::process::id(),
+                directory: shown(&facts.directory),
+                config: facts.config_file.as_deref().map(shown),
+                rules: Rules::of(&facts, context.reload_succeeded()),
+                http_permits: HttpPermits::of(tenants, None),
             },
             scopes: scopes(&snapshot),
             resources: resources(tenants),
             clients: clients(tenants, &snapshot),
             warnings: Warnings::of(context, tenants, &snapshot),
+        }
+    }
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+impl Rules {
+    fn of(facts: &Facts, reload_ok: bool) -> Self {
+        Self {
+            count: facts.rules,
+            directory: shown(&facts.rules_directory),
+            found: facts.rules_directory.is_dir(),
+            read_s: facts.rules_read.map(|read| read.elapsed().as_secs_f64()),
+            reload_ok,
+        }
+    }
+}
+
+impl HttpPermits {
+    /// Those of a resource, or of all of these tenants.
+    pub(super) fn of(tenants: &[Named], resource: Option<Slot>) -> Self {
+        let (mut held, mut expired_total) = (Outstanding::default(), 0_u64);
+        for named in tenants {
+            let permits = named.tenant.timed_permits().lock();
+            held = held.and(permits.outstanding(resource));
+            expired_total = expired_total.saturating_add(permits.expired());
+        }
+        let age = Duration::from_nanos(monotonic_ns().saturating_sub(held.oldest_ns));
+        Self {
+            held: held.permits,
+            oldest_s: (held.permits > 0).then_some(age.as_secs_f64()),
+            expired_total,
         }
     }
 }
@@ -308,6 +401,12 @@ impl Scope {
             cgroup: scope.cgroup.as_ref().map(|path| readable(path)),
             state: scope.published.state.name(),
             cause: scope.published.cause.name(),
+            why: why(scope),
+            refuses: refuses(scope),
+            inflight: scope.counts.inflight,
+            passed_total: scope.counts.passed,
+            refused_total: scope.counts.refused,
+            shed_total: scope.counts.shed,
             evidence: scope.published.evidence.names().collect(),
             course: Course {
                 since_s: Duration::from_nanos(now_ns.saturating_sub(scope.since_ns)).as_secs_f64(),
@@ -327,13 +426,15 @@ impl Scope {
                 inflight: inflight_limit(scope),
                 allowed_qps: scope.published.allowed_qps,
                 cutoff: scope.cutoff,
+                load_mark: scope.load_mark,
                 cpu_mark: scope.published.cpu_mark,
             },
         }
     }
 }
 
-fn inflight_limit(scope: &ScopeSnapshot) -> Option<u32> {
+/// The limit that holds now; `None` is no limit.
+pub(super) fn inflight_limit(scope: &ScopeSnapshot) -> Option<u32> {
     let word = scope.published.word();
     let limit = match word.state {
         ScopeState::Healthy | ScopeState::Cold => word.entry,
@@ -356,9 +457,18 @@ impl Resource {
             refused_total: kinds.map(|(kind, count)| (kind.name(), count)).collect(),
             inflight: counts.inflight,
             rt_ms: mean_ms(&counts),
+            rules: first_rules(named, name),
             breakers: breakers.into_iter().map(Breaker::of).collect(),
         }
     }
+}
+
+fn first_rules(named: &Named, name: &str) -> Vec<String> {
+    let limits = named.tenant.directory().limits();
+    let placed = limits.of_resource(name).into_iter().take(RULES_MAX);
+    placed
+        .map(|placed| format!("{} {}", placed.rule.body.kind().name(), placed.rule.id))
+        .collect()
 }
 
 impl Breaker {

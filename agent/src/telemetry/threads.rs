@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::control::ScopeSnapshot;
+use crate::words::{many, number};
 
 /// Threads of a scope whose names begin alike.
 #[derive(Debug, Serialize, Deserialize)]
@@ -35,6 +36,9 @@ pub fn of(scope: &ScopeSnapshot) -> Vec<Group> {
         .collect()
 }
 
+/// As the reader of threads calls those that it did not tell apart.
+const OTHERS: &str = "...";
+
 impl fmt::Display for Group {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -44,10 +48,12 @@ impl fmt::Display for Group {
             cpu_share,
             gc,
         } = self;
-        write!(f, "{name:<16} {threads:>6} threads {used_cpus:>8.3} CPUs")?;
+        let name = if name == OTHERS { "all others" } else { name };
+        let (threads, cpus) = (many(*threads, "thread"), number(*used_cpus));
+        write!(f, "{name:<16} {threads:>12} {cpus:>7} CPUs")?;
         if let Some(share) = cpu_share {
             write!(f, " {:>4.0} %", share * 100.0)?;
         }
-        f.write_str(if *gc { " garbage collection" } else { "" })
+        f.write_str(if *gc { "  garbage collection" } else { "" })
     }
 }

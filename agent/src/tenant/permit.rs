@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 use tidegate_abi::message::TOKEN;
+use tidegate_segment::board::Slot;
 use tidegate_segment::gate::Pass;
 
 use crate::places::Place;
@@ -39,6 +40,40 @@ pub fn draw() -> Result<Token, NoToken> {
 #[derive(Debug, Default)]
 pub struct Permits {
     held: HashMap<Token, Held>,
+    /// Those that ended by the clock.
+    expired: u64,
+}
+
+/// Permits that were not given back yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Outstanding {
+    /// How many.
+    pub permits: u64,
+    /// When the first of them was given, monotonic ns; 0 where there is none.
+    pub oldest_ns: u64,
+}
+
+impl Outstanding {
+    /// These and others.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        let oldest = match (self.permits, other.permits) {
+            (_, 0) => self.oldest_ns,
+            (0, _) => other.oldest_ns,
+            (_, _) => self.oldest_ns.min(other.oldest_ns),
+        };
+        Self {
+            permits: self.permits.saturating_add(other.permits),
+            oldest_ns: oldest,
+        }
+    }
+
+    fn one(pass: &Pass) -> Self {
+        Self {
+            permits: 1,
+            oldest_ns: pass.entered_ns,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -70,7 +105,23 @@ impl Permits {
     /// Takes out all permits that ended by `now_ns`.
     pub fn take_ended(&mut self, now_ns: u64) -> Vec<Pass> {
         let ended = self.held.extract_if(|_token, held| held.ends_ns <= now_ns);
-        ended.map(|(_token, held)| held.pass).collect()
+        let ended: Vec<Pass> = ended.map(|(_token, held)| held.pass).collect();
+        let many = u64::try_from(ended.len()).unwrap_or(u64::MAX);
+        self.expired = self.expired.saturating_add(many);
+        ended
+    }
+
+    /// Permits that ended by the clock so far.
+    pub fn expired(&self) -> u64 {
+        self.expired
+    }
+
+    /// Permits that were not given back yet: of a resource, or of all.
+    pub fn outstanding(&self, of: Option<Slot>) -> Outstanding {
+        let held = self.held.values().map(|held| &held.pass);
+        held.filter(|pass| of.is_none_or(|slot| pass.slot == slot))
+            .map(Outstanding::one)
+            .fold(Outstanding::default(), Outstanding::and)
     }
 
     /// Permits held.
@@ -87,7 +138,6 @@ impl Permits {
 #[cfg(test)]
 mod tests {
     use tidegate_abi::decision::Direction;
-    use tidegate_segment::board::Slot;
 
     use super::*;
     use crate::places::{Bound, Holder, Places};
@@ -119,6 +169,6 @@ mod tests {
         }
         assert_eq!(table.take_ended(9), []);
         assert_eq!(table.take_ended(10), [PASS]);
-        assert_eq!(table.len(), 1);
+        assert_eq!((table.len(), table.expired()), (1, 1));
     }
 }

@@ -119,7 +119,7 @@ fn an_agent_answers_reloads_and_ends() {
         assert!(!status[key].is_null(), "{key} is missing in {status}");
     }
     let text = out(&agent.ask(&["status"]));
-    assert!(text.contains("scope host"), "{text}");
+    assert!(text.contains("\nhost "), "{text}");
 
     write_rule(agent.home.path(), &limit("1000"));
     agent.tell(Signal::SIGHUP);

@@ -1,173 +1,153 @@
-//! The status for people.
+//! The status for people: what is wrong first, then one line a scope, then resources and clients.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use serde::Deserialize;
-
-use super::warnings::{self, Warnings};
-
-use crate::config::DEFAULT_TENANT;
+use super::findings::findings;
+use super::report::{Agent, Before, Course, Scope, Signal, Status};
+use super::tables::{self, paragraph};
+use super::warnings;
 use crate::signal::Fault;
-use crate::telemetry::threads;
-
-/// What is shown of a status; whatever else it has is for scripts.
-#[derive(Debug, Deserialize)]
-pub(super) struct Status {
-    agent: Agent,
-    scopes: Vec<Scope>,
-    resources: Vec<Resource>,
-    clients: Vec<Client>,
-    #[serde(default)]
-    warnings: Warnings,
-}
-
-#[derive(Debug, Deserialize)]
-struct Agent {
-    version: String,
-    uptime_s: f64,
-    tick_ms: f64,
-    tick_late_p99_ms: Option<f64>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Scope {
-    name: String,
-    state: String,
-    cause: String,
-    course: Option<Course>,
-    signals: BTreeMap<String, Signal>,
-    #[serde(default)]
-    threads: Vec<threads::Group>,
-    limits: Limits,
-}
-
-#[derive(Debug, Deserialize)]
-struct Course {
-    since_s: f64,
-    changes_total: u64,
-    demand: f64,
-    healthy_ticks: [u32; 2],
-    ineffective: bool,
-    resting: bool,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Signal {
-    Value { value: f64, unit: String },
-    Missing { not_measured: String },
-}
-
-#[derive(Debug, Deserialize)]
-struct Limits {
-    inflight: Option<f64>,
-    allowed_qps: Option<f64>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Resource {
-    #[serde(default)]
-    tenant: String,
-    name: String,
-    passed_total: u64,
-    refused_total: BTreeMap<String, u64>,
-    inflight: u64,
-    rt_ms: Option<f64>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Client {
-    #[serde(default)]
-    tenant: String,
-    pid: u32,
-    uid: u32,
-    name: String,
-    door: String,
-    held: u64,
-}
+use crate::words::{many, number, percent, signal, span};
 
 /// The status as text of several lines.
-pub(super) fn text(status: &Status) -> String {
+pub(super) fn text(status: &Status, before: &Before<'_>, verbose: bool) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
-    let _cannot: std::fmt::Result = write_status(&mut text, status);
+    let _cannot: std::fmt::Result = write_status(&mut text, status, before, verbose);
     text
 }
 
-fn write_status(text: &mut String, status: &Status) -> std::fmt::Result {
+fn write_status(
+    text: &mut String,
+    status: &Status,
+    before: &Before<'_>,
+    verbose: bool,
+) -> std::fmt::Result {
+    write_findings(text, status, before)?;
+    write_agent(text, &status.agent)?;
+    warnings::write(text, &status.warnings)?;
+    tables::scopes(text, status, before)?;
+    tables::resources(text, status, before, verbose)?;
+    tables::clients(text, &status.clients, verbose)?;
+    if verbose {
+        for scope in &status.scopes {
+            write_scope(text, scope)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_findings(text: &mut String, status: &Status, before: &Before<'_>) -> std::fmt::Result {
+    let version = &status.agent.version;
+    let found = findings(status, before);
+    match found.len() {
+        0 => writeln!(text, "tidegate {version}: nothing is wrong")?,
+        1 => writeln!(text, "tidegate {version}: 1 thing to look at")?,
+        things => writeln!(text, "tidegate {version}: {things} things to look at")?,
+    }
+    for finding in &found {
+        paragraph(text, "  ! ", finding)?;
+    }
+    Ok(())
+}
+
+fn write_agent(text: &mut String, agent: &Agent) -> std::fmt::Result {
     let Agent {
-        version,
+        version: _,
         uptime_s,
         tick_ms,
         tick_late_p99_ms,
-    } = &status.agent;
+        pid,
+        directory,
+        config,
+        rules,
+        http_permits,
+    } = agent;
     write!(
         text,
-        "tidegate {version}, up {uptime_s:.0} s, tick {tick_ms} ms"
+        "\nagent    pid {pid}, up {}, tick {} ms",
+        span(*uptime_s),
+        number(*tick_ms)
     )?;
     if let Some(late) = tick_late_p99_ms {
-        write!(text, " ({late:.1} ms late at most, 99 of 100)")?;
+        write!(text, ", p99 late {late:.1} ms")?;
     }
-    writeln!(text)?;
-    for scope in &status.scopes {
-        write_scope(text, scope)?;
+    writeln!(text, "\nsockets  {directory}")?;
+    let config = config.as_deref().unwrap_or("built-in defaults");
+    writeln!(text, "config   {config}")?;
+    if let Some(rules) = rules {
+        let there = if rules.found {
+            ""
+        } else {
+            ", which is not there"
+        };
+        write!(
+            text,
+            "rules    {} from {}{there}",
+            rules.count, rules.directory
+        )?;
+        match rules.read_s {
+            Some(age) if rules.found => writeln!(text, ", read {} ago", span(age))?,
+            _ => writeln!(text)?,
+        }
     }
-    write_resources(text, &status.resources)?;
-    write_clients(text, &status.clients)?;
-    warnings::write(text, &status.warnings)
+    let held = many(http_permits.held, "permit");
+    if let Some(oldest) = http_permits.oldest_s {
+        write!(
+            text,
+            "by HTTP  {held} not given back, oldest {}",
+            span(oldest)
+        )?;
+    } else if http_permits.expired_total > 0 {
+        write!(text, "by HTTP  every permit is given back")?;
+    } else {
+        return Ok(());
+    }
+    writeln!(text, "; {} ended by the clock", http_permits.expired_total)
 }
 
+/// All that is known of a scope.
 fn write_scope(text: &mut String, scope: &Scope) -> std::fmt::Result {
-    let Scope {
-        name,
-        state,
-        cause,
-        course,
-        signals,
-        threads,
-        limits,
-    } = scope;
-    write!(text, "\nscope {name}: {state}")?;
-    if cause != "none" {
-        write!(text, ", because of {cause}")?;
+    writeln!(text, "\nscope {}", scope.name)?;
+    if let Some(course) = &scope.course {
+        paragraph(text, "  ", &course_of(&scope.state, course))?;
     }
-    if let Some(limit) = limits.inflight {
-        write!(text, ", at most {limit:.0} in flight")?;
+    if let Some(limit) = scope.limits.allowed_qps {
+        let limit = number(limit);
+        writeln!(
+            text,
+            "  callers that hold no permit: at most {limit} a second"
+        )?;
     }
-    if let Some(limit) = limits.allowed_qps {
-        write!(text, ", {limit:.0} a second without a permit")?;
+    let names = scope.signals.keys().map(String::len);
+    let width = names.max().unwrap_or_default();
+    for (name, signal) in &scope.signals {
+        write_signal(text, name, width, signal)?;
     }
-    writeln!(text)?;
-    if let Some(course) = course {
-        write_course(text, state, course)?;
+    if !scope.threads.is_empty() {
+        writeln!(text, "  threads by name, those that use most CPU:")?;
     }
-    for (name, signal) in signals {
-        write_signal(text, name, signal)?;
-    }
-    for threads in threads {
-        writeln!(text, "  {threads}")?;
+    for threads in &scope.threads {
+        writeln!(text, "    {threads}")?;
     }
     Ok(())
 }
 
 /// Nothing where the signal belongs to another kind of scope.
-fn write_signal(text: &mut String, name: &str, signal: &Signal) -> std::fmt::Result {
-    match signal {
+fn write_signal(text: &mut String, name: &str, width: usize, told: &Signal) -> std::fmt::Result {
+    match told {
         Signal::Value { value, unit } => {
-            let unit = if unit == "count" { "" } else { unit };
-            let line = format!("  {name:<16} {value:>10.3} {unit}");
-            writeln!(text, "{}", line.trim_end())
+            writeln!(text, "  {name:<width$}  {}", signal(*value, unit))
         }
         Signal::Missing { not_measured } if is_elsewhere(not_measured) => Ok(()),
         Signal::Missing { not_measured } => {
-            writeln!(text, "  {name:<16} not measured: {not_measured}")
+            writeln!(text, "  {name:<width$}  not measured: {not_measured}")
         }
     }
 }
 
 /// How long it is in its state, and what it takes to leave it.
-fn write_course(text: &mut String, state: &str, course: &Course) -> std::fmt::Result {
+fn course_of(state: &str, course: &Course) -> String {
     let Course {
         since_s,
         changes_total,
@@ -176,66 +156,23 @@ fn write_course(text: &mut String, state: &str, course: &Course) -> std::fmt::Re
         ineffective,
         resting,
     } = course;
-    let changes = if *changes_total == 1 {
-        "change"
-    } else {
-        "changes"
+    let changes = many(*changes_total, "change");
+    let since = format!("{state} for {}, {changes} of state so far", span(*since_s));
+    let demand = format!("; demand {} of the capacity", percent(*demand));
+    let ticks = format!(", {seen} of {needed} healthy ticks to leave");
+    let mut told = match (state, needed) {
+        // A mark alone asks for none: what the scope does itself is no overload.
+        ("overload", 0) => since + &demand,
+        ("overload", _) => since + &demand + &ticks,
+        _ => since,
     };
-    write!(
-        text,
-        "  for {since_s:.0} s, {changes_total} {changes} so far"
-    )?;
-    if state == "overload" {
-        write!(text, "; demand {demand:.2} of the capacity, ")?;
-        if *needed == 0 {
-            // A mark alone: what the scope does itself is no overload.
-            write!(text, "but nothing queues: the entry limit holds")?;
-        } else {
-            write!(text, "{seen} of {needed} healthy ticks to leave")?;
-        }
-    }
     if *ineffective {
-        write!(
-            text,
-            "; shedding does not lower the pressure, the entry limit holds"
-        )?;
+        told += "; refusing does not lower the pressure, so only the entry limit holds";
     }
     if *resting {
-        write!(
-            text,
-            "; it has ended, and leaves when the hour has room for a change"
-        )?;
+        told += "; it has ended, and leaves when the hour has room for a change";
     }
-    writeln!(text)
-}
-
-fn write_resources(text: &mut String, resources: &[Resource]) -> std::fmt::Result {
-    if resources.is_empty() {
-        return Ok(());
-    }
-    let (name, passed, refused) = ("resource", "passed", "refused");
-    writeln!(
-        text,
-        "\n{name:<32} {passed:>12} {refused:>12} {:>9} {:>9}",
-        "in flight", "rt ms"
-    )?;
-    for resource in resources {
-        let refused: u64 = resource
-            .refused_total
-            .values()
-            .fold(0, |sum, count| sum.saturating_add(*count));
-        let rt = resource
-            .rt_ms
-            .map_or("-".to_owned(), |rt| format!("{rt:.2}"));
-        writeln!(
-            text,
-            "{:<32} {:>12} {refused:>12} {:>9} {rt:>9}",
-            owned(&resource.tenant, &resource.name),
-            resource.passed_total,
-            resource.inflight
-        )?;
-    }
-    Ok(())
+    told
 }
 
 /// Whether a signal is of another kind of scope. It has no place here, so it is not missing.
@@ -246,80 +183,5 @@ fn is_elsewhere(not_measured: &str) -> bool {
         .any(|fault| not_measured.ends_with(&fault.to_string()))
 }
 
-/// A name with its tenant, where that is not the one of all.
-fn owned(tenant: &str, name: &str) -> String {
-    if tenant.is_empty() || tenant == DEFAULT_TENANT {
-        name.to_owned()
-    } else {
-        format!("{tenant}: {name}")
-    }
-}
-
-fn write_clients(text: &mut String, clients: &[Client]) -> std::fmt::Result {
-    if clients.is_empty() {
-        return Ok(());
-    }
-    let (pid, uid, held) = ("pid", "uid", "held");
-    writeln!(
-        text,
-        "\n{pid:>8} {uid:>8} {:<24} {:<14} {held:>6}",
-        "client", "door"
-    )?;
-    for client in clients {
-        let Client {
-            tenant,
-            pid,
-            uid,
-            name,
-            door,
-            held,
-        } = client;
-        let name = owned(tenant, name);
-        writeln!(text, "{pid:>8} {uid:>8} {name:<24} {door:<14} {held:>6}")?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The shape that DESIGN names for scripts.
-    const STATUS: &str = r#"{"agent":{"version":"0.1.0","uptime_s":12.3,"tick_ms":100,"tick_late_p99_ms":0.4,
-        "ebpf":{"rung":"none","reason":"not built"},"rules_generation":3},
-        "scopes":[{"name":"host","cgroup":null,"state":"overload","cause":"cpu",
-          "course":{"since_s":3.2,"changes_total":1,"demand":1.1,"healthy_ticks":[2,5],"ineffective":true,"resting":false},
-          "signals":{"cpu":{"value":0.97,"unit":"ratio"},"throttle":{"not_measured":"no quota"},
-          "steal":{"not_measured":"/proc/stat: belongs to the host, not to a group"}},
-          "threads":[{"name":"GC Thread#","threads":4,"used_cpus":0.5,"cpu_share":0.25,"gc":true}],
-          "limits":{"inflight":40,"allowed_qps":null}}],
-        "resources":[{"tenant":"shop","name":"pay","passed_total":5,"refused_total":{},"inflight":0,"rt_ms":2.5},
-          {"name":"order-create","passed_total":7,"refused_total":{"flow":2,"system":1},"inflight":1,"rt_ms":null}],
-        "clients":[{"pid":7,"uid":1000,"name":"shop","door":"gate","scope":"host","held":1}]}"#;
-
-    #[test]
-    fn a_status_is_told_in_lines() {
-        let text = text(&serde_json::from_str(STATUS).unwrap());
-        for part in [
-            "tidegate 0.1.0, up 12 s, tick 100 ms (0.4 ms late",
-            "scope host: overload, because of cpu, at most 40 in flight",
-            "  for 3 s, 1 change so far; demand 1.10 of the capacity, 2 of 5 healthy ticks to leave; shedding does not",
-            "throttle         not measured: no quota",
-            "GC Thread#            4 threads    0.500 CPUs   25 % garbage collection",
-            "order-create                                7            3         1         -",
-            "shop: pay                                   5            0         0      2.50",
-            "       7     1000 shop",
-        ] {
-            assert!(text.contains(part), "{part:?} is missing in\n{text}");
-        }
-        assert!(!text.contains("steal"), "it belongs elsewhere:\n{text}");
-    }
-
-    #[test]
-    fn a_mark_without_a_queue_asks_for_no_healthy_ticks() {
-        let status = STATUS.replace("[2,5]", "[0,0]");
-        let text = text(&serde_json::from_str(&status).unwrap());
-        assert!(text.contains("1.10 of the capacity, but nothing queues: the entry limit holds"));
-        assert!(!text.contains("healthy ticks"), "{text}");
-    }
-}
+mod tests;

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use serde::Deserialize;
 
+use super::tables::paragraph;
+
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Warnings {
     list: Vec<Warning>,
@@ -23,7 +25,7 @@ pub(super) fn write(text: &mut String, warnings: &Warnings) -> std::fmt::Result 
     }
     writeln!(text, "\nwarnings")?;
     for Warning { text: warning } in list {
-        writeln!(text, "  {warning}")?;
+        paragraph(text, "  ", warning)?;
     }
     if *left_out > 0 {
         writeln!(text, "  and {left_out} more; `tidegate check` lists all")?;

@@ -2,16 +2,20 @@
 
 use std::fmt::Display;
 
-use axum::Json;
-use axum::http::header::RETRY_AFTER;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use tidegate_abi::decision::RefusalKind;
+use tidegate_abi::decision::{Reason, RefusalKind};
+use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::gate::Refusal;
 
 use crate::config::schema::source::shown;
 use crate::tenant::Tenant;
+use crate::words::{many, ms};
+
+/// From this age on a permit is taken for one that was forgotten, ms.
+const LONG_MS: u64 = 1_000;
 
 /// What was wrong with a request: its field, the value, what is allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +43,25 @@ impl Wrong {
     }
 }
 
+/// A body of JSON that ends its line, so that a shell's prompt does not stick to it.
+#[derive(Debug)]
+pub(super) struct Json<T>(pub(super) T);
+
+impl<T: Serialize> IntoResponse for Json<T> {
+    fn into_response(self) -> Response {
+        match serde_json::to_vec(&self.0) {
+            Ok(mut body) => {
+                body.push(b'\n');
+                ([(CONTENT_TYPE, "application/json")], body).into_response()
+            }
+            Err(error) => {
+                let text = format!("the answer cannot be written: {error}\n");
+                (StatusCode::INTERNAL_SERVER_ERROR, text).into_response()
+            }
+        }
+    }
+}
+
 impl IntoResponse for Wrong {
     fn into_response(self) -> Response {
         (self.status, Json(WrongBody { error: &self.text })).into_response()
@@ -55,9 +78,13 @@ struct Refused<'r> {
     /// What was measured, and what it was held against.
     value: u32,
     limit: u32,
-    /// Whether trying again makes sense.
+    /// Whether trying again makes sense, after this time.
     retry: bool,
+    /// 0 where it does not.
     retry_after_ms: u64,
+    /// What else an operator should know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
 }
 
 /// 503 where the machine is short of CPU, 429 where a rule refused.
@@ -69,7 +96,11 @@ pub(super) fn refused(tenant: &Tenant, refusal: &Refusal) -> Response {
         }
     };
     let limits = tenant.directory().limits();
-    let retry_after_ms = refusal.retry_after_ns.div_ceil(1_000_000);
+    let retry_after_ms = if refusal.retry {
+        refusal.retry_after_ns.div_ceil(1_000_000)
+    } else {
+        0
+    };
     let body = Refused {
         admitted: false,
         kind: refusal.kind.name(),
@@ -79,15 +110,41 @@ pub(super) fn refused(tenant: &Tenant, refusal: &Refusal) -> Response {
         limit: refusal.limit,
         retry: refusal.retry,
         retry_after_ms,
+        note: not_given_back(tenant, refusal),
     };
-    // The header has whole seconds; 0 would invite at once.
-    let seconds = retry_after_ms.div_ceil(1000).max(1);
-    (status, [(RETRY_AFTER, seconds.to_string())], Json(body)).into_response()
+    let mut response = (status, Json(body)).into_response();
+    if refusal.retry {
+        // The header has whole seconds; 0 would invite at once.
+        let seconds = retry_after_ms.div_ceil(1000).max(1);
+        response.headers_mut().insert(RETRY_AFTER, seconds.into());
+    }
+    response
+}
+
+/// Where permits by HTTP that nobody gives back are at least half of what a limit in flight allows, they are why
+/// it is reached.
+fn not_given_back(tenant: &Tenant, refusal: &Refusal) -> Option<String> {
+    if ![Reason::Overload, Reason::Concurrency].contains(&refusal.reason) {
+        return None;
+    }
+    let held = tenant.timed_permits().lock().outstanding(None);
+    let age_ms = monotonic_ns().saturating_sub(held.oldest_ns) / 1_000_000;
+    if held.permits.saturating_mul(2) < refusal.limit.into()
+        || age_ms < LONG_MS
+        || held.permits == 0
+    {
+        return None;
+    }
+    Some(format!(
+        "{} by HTTP not given back, the oldest for {}; give each back with POST /v1/exit",
+        many(held.permits, "permit"),
+        ms(age_ms)
+    ))
 }
 
 /// The whole answer to a connection over a bound, which ends with it.
 pub(super) fn over_the_bound(why: &impl Display) -> String {
-    let body = format!("{{\"error\":\"{why}\"}}");
+    let body = format!("{{\"error\":\"{why}\"}}\n");
     let length = body.len();
     format!(
         "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\n\

@@ -157,7 +157,7 @@ mod tests {
         assert!(told.starts_with("HTTP/1.1 503"), "{told}");
         let why = "connections to http.sock: all 1 are taken; try again later";
         assert!(
-            told.ends_with(&format!("{{\"error\":\"{why}\"}}")),
+            told.ends_with(&format!("{{\"error\":\"{why}\"}}\n")),
             "{told}"
         );
 

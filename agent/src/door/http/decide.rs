@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{ConnectInfo, State};
 use axum::http::{StatusCode, Uri};
@@ -12,7 +11,7 @@ use serde_json::json;
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::gate::Verdict;
 
-use super::answer::{self, Wrong};
+use super::answer::{self, Json, Wrong};
 use super::caller::Caller;
 use super::fields::Fields;
 use super::input::{self, ADMIT, ENTER, EXIT, Question};

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::{ConnectInfo, Path, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
-use axum::{Extension, Json};
 use serde::Serialize;
 use tidegate_segment::board::AgentLife;
 use tidegate_segment::clock::monotonic_ns;
 
-use super::answer::Wrong;
+use super::answer::{Json, Wrong};
 use super::caller::Caller;
 use super::fields::Fields;
 use super::input::{self, EXPLAIN};

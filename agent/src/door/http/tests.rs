@@ -122,16 +122,16 @@ async fn a_permit_is_given_and_taken_back() {
     assert_eq!(entered.status, 200);
     let permit = entered.json()["permit"].as_str().unwrap().to_owned();
     assert_eq!(
-        entered.body,
+        entered.body.trim_end(),
         format!(r#"{{"admitted":true,"permit":"{permit}","wait_ms":0}}"#)
     );
     assert_eq!(permit.len(), 32);
     let exit = json!({"permit": permit, "outcome": "ok"}).to_string();
     let ended = door.ask("POST", "/v1/exit", &exit).await;
-    assert_eq!((ended.status, ended.body.as_str()), (200, "{}"));
+    assert_eq!((ended.status, ended.body.trim_end()), (200, "{}"));
     let again = door.ask("POST", "/v1/exit", &exit).await;
     assert_eq!(
-        (again.status, again.body.as_str()),
+        (again.status, again.body.trim_end()),
         (
             404,
             r#"{"error":"permit: none of this user is held under it; it was given back already, has ended by the clock (http.permit_time_to_live), or is another user's: nothing is left to give back"}"#
@@ -162,7 +162,7 @@ async fn a_refusal_says_who_why_and_when() {
     }
     let once = door.get("/v1/admit?resource=b").await;
     assert_eq!(
-        (once.status, once.body.as_str()),
+        (once.status, once.body.trim_end()),
         (200, r#"{"admitted":true}"#)
     );
 }
@@ -258,8 +258,13 @@ async fn the_status_has_its_shape() {
         keys(&status["agent"]),
         [
             "clock",
+            "config",
+            "directory",
             "ebpf",
+            "http_permits",
+            "pid",
             "psi_triggers",
+            "rules",
             "rules_generation",
             "scheduling",
             "tick_late_p99_ms",
@@ -272,7 +277,7 @@ async fn the_status_has_its_shape() {
     assert_eq!(
         status["resources"][1],
         json!({"tenant": "default", "name": "a", "passed_total": 1, "inflight": 1, "rt_ms": null, "breakers": [],
-            "refused_total": {"authority": 0, "degrade": 0, "flow": 0, "param": 0, "system": 0}})
+            "rules": ["flow few"], "refused_total": {"authority": 0, "degrade": 0, "flow": 0, "param": 0, "system": 0}})
     );
     let resources = door.get("/v1/resources").await.json();
     assert_eq!(resources["resources"], status["resources"]);
@@ -285,6 +290,64 @@ async fn the_status_has_its_shape() {
         json!({"generation": 1, "rules": [{"tenant": "default", "kind": "flow", "id": "few", "mode": "enforce",
             "resource": "a", "place": "rules.toml:1:1", "in_force": true, "not_in_force": null, "ends_in_s": null, "warnings": []}]})
     );
+}
+
+#[tokio::test]
+async fn field_o4_permits_that_nobody_gives_back_are_told_everywhere() {
+    let door = Door::with_rules(
+        "[[flow]]\nresource = \"a\"\ngrade = \"concurrency\"\ncount = 2\n\
+         [[authority]]\nresource = \"b\"\nstrategy = \"deny\"\norigins = [\"x\"]",
+    );
+    for _forgotten in 0..2 {
+        assert_eq!(door.enter(r#"{"resource":"a"}"#).await.status, 200);
+    }
+    // They count as forgotten after a second.
+    let refused = async {
+        loop {
+            let refused = door.enter(r#"{"resource":"a"}"#).await;
+            assert_eq!(refused.status, 429, "{}", refused.body);
+            if refused.json()["note"].is_string() {
+                return refused;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let deadline = Duration::from_secs(20);
+    let refused = tokio::time::timeout(deadline, refused).await.unwrap();
+    let note = refused.json()["note"].as_str().unwrap().to_owned();
+    assert!(
+        note.starts_with("2 permits by HTTP not given back, the oldest for "),
+        "{note}"
+    );
+    assert!(refused.body.ends_with("}\n"), "the line ends");
+    let explained = door.get("/v1/explain?resource=a").await.json();
+    let permits = &explained["http_permits"];
+    assert_eq!(permits["held"], 2);
+    assert!(permits["oldest_s"].as_f64() >= Some(1.0), "{permits}");
+    assert_eq!(
+        door.get("/v1/status").await.json()["agent"]["http_permits"]["held"],
+        2
+    );
+
+    let later = monotonic_ns() + 61_000_000_000;
+    let tenant = door.context.default_tenant();
+    assert_eq!(tenant.timed_permits().lock().take_ended(later).len(), 2);
+    let metrics = door.get("/metrics").await.body;
+    assert!(
+        metrics.contains("tidegate_permits_expired_total 2\n"),
+        "{metrics}"
+    );
+
+    // Where trying again never helps, nothing invites to it.
+    let never = door.enter(r#"{"resource":"b","origin":"x"}"#).await;
+    assert_eq!(
+        (
+            never.json()["retry"].clone(),
+            never.json()["retry_after_ms"].clone()
+        ),
+        (json!(false), json!(0))
+    );
+    assert!(!never.head.contains("retry-after"), "{}", never.head);
 }
 
 #[tokio::test]

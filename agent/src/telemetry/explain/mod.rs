@@ -14,7 +14,7 @@ use tidegate_segment::board::{Record, Rule as Line, Slot};
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::ledger::{LastRefused, NodeCounts};
 
-use super::status::{Resource, Scope, ends_in_s, scopes};
+use super::status::{HttpPermits, Resource, Scope, ends_in_s, scopes};
 use super::warnings::Warning;
 use crate::door::Context;
 use crate::door::tenants::Named;
@@ -29,11 +29,15 @@ use crate::tenant::limit::Placed;
 pub struct Explained {
     /// Its name.
     resource: String,
+    /// The tenant that it is of.
+    tenant: String,
     /// The resource that counts for it: itself, `__other__` where it got no slot of its own, null where
     /// nothing has been asked of it yet.
     counted_as: Option<String>,
     /// Totals of that resource.
     counts: Option<Resource>,
+    /// Its permits that were given over HTTP.
+    http_permits: Option<HttpPermits>,
     /// The rules that act on it, in the order in which they are asked.
     rules: Vec<RuleNow>,
     /// The scopes, the host first: any of them may refuse inbound work.
@@ -124,6 +128,10 @@ impl Explained {
         }
         Some(Self {
             resource: resource.to_owned(),
+            tenant: named.name.to_string(),
+            http_permits: place
+                .as_ref()
+                .map(|place| HttpPermits::of(std::slice::from_ref(named), Some(place.slot))),
             rules,
             counts: place
                 .as_ref()

@@ -15,7 +15,7 @@ pub struct Refusal {
     pub kind: RefusalKind,
     /// What was over its limit.
     pub reason: Reason,
-    /// Whether trying again makes sense.
+    /// Whether trying again makes sense, after the time below.
     pub retry: bool,
     /// Number of the rule, [`Refusal::NO_RULE`] where none refused.
     pub rule: u32,
@@ -79,7 +79,7 @@ impl Refusal {
         Self {
             kind: RefusalKind::System,
             reason,
-            retry: false,
+            retry: true,
             rule: Self::NO_RULE,
             value,
             limit,

@@ -235,7 +235,7 @@ fn overload_admits_below_the_tight_limit_and_only_looks_at_inbound_work() {
     let refusal = enter(&fixture, &gate, slot).unwrap_err();
     assert_eq!(
         (refusal.kind, refusal.reason, refusal.retry),
-        (RefusalKind::System, Reason::Overload, false)
+        (RefusalKind::System, Reason::Overload, true)
     );
     let out = Request {
         direction: Direction::Out,

@@ -1,0 +1,64 @@
+//! What an operator should look at: the first lines of a status.
+
+use super::report::{Before, Status};
+use crate::words::span;
+
+/// Each in a sentence, the most urgent first. A scope whose mark is passed and that refuses nobody is none.
+pub(super) fn findings(status: &Status, before: &Before<'_>) -> Vec<String> {
+    let mut found = Vec::new();
+    found.extend(rules(status));
+    found.extend(late(status));
+    for scope in &status.scopes {
+        let sheds = before.rate_of_scope(scope, |scope| scope.shed_total);
+        let is_shedding = sheds.is_some_and(|rate| rate > 0.0);
+        if scope.refuses || is_shedding {
+            let why = scope.why.as_deref().unwrap_or(&scope.state);
+            found.push(format!("{} refuses: {why}", scope.name));
+        }
+        if scope
+            .course
+            .as_ref()
+            .is_some_and(|course| course.ineffective)
+        {
+            found.push(format!(
+                "{}: refusing does not lower the pressure, so only its entry limit holds",
+                scope.name
+            ));
+        }
+    }
+    for resource in &status.resources {
+        for breaker in resource.breakers.iter().filter(|one| one.state == "open") {
+            found.push(format!(
+                "breaker {} of {} is open, the next probe is in {}",
+                breaker.rule,
+                resource.name,
+                crate::words::ms(breaker.left_ms)
+            ));
+        }
+    }
+    found
+}
+
+fn rules(status: &Status) -> Option<String> {
+    let rules = status.agent.rules.as_ref()?;
+    if !rules.reload_ok {
+        let age = rules.read_s.map_or_else(String::new, |age| {
+            format!(", those read {} ago are in force", span(age))
+        });
+        return Some(format!(
+            "the last reload was refused{age}: `tidegate check` tells why"
+        ));
+    }
+    None
+}
+
+fn late(status: &Status) -> Option<String> {
+    let agent = &status.agent;
+    let late = agent
+        .tick_late_p99_ms
+        .filter(|late| *late >= agent.tick_ms)?;
+    Some(format!(
+        "the agent's ticks come {late:.0} ms late (99 of 100 come earlier): give it real-time \
+         scheduling (LimitRTPRIO in its unit)"
+    ))
+}

@@ -1,0 +1,108 @@
+use std::path::Path;
+
+use super::*;
+
+/// A status as scripts read it: a host whose load is high, a group that refuses, forgotten permits.
+const STATUS: &str = r#"{"agent":{"version":"0.1.0","uptime_s":7512.3,"tick_ms":100,"tick_late_p99_ms":0.4,
+    "pid":4242,"directory":"/run/tidegate","config":"/etc/tidegate/tidegate.toml",
+    "rules":{"count":8,"directory":"/etc/tidegate/rules.d","found":true,"read_s":12.0,"reload_ok":true},
+    "http_permits":{"held":59,"oldest_s":41.2,"expired_total":118},
+    "ebpf":{"rung":"none","reason":"not built"},"rules_generation":3},
+    "scopes":[{"name":"host","cgroup":null,"state":"overload","cause":"load",
+      "why":"load is high (load1 4.6, mark 2); nobody is refused: 0 of 32 in flight","refuses":false,
+      "inflight":0,"passed_total":1000,"refused_total":0,"shed_total":0,
+      "course":{"since_s":63.2,"changes_total":1,"demand":0.1,"healthy_ticks":[0,0],"ineffective":false,"resting":false},
+      "signals":{"cpu":{"value":0.975,"unit":"ratio"},"threads":{"value":128.0,"unit":"count"},
+      "runqueue_wait_p50":{"value":0.000039,"unit":"seconds"},"context_switches":{"value":1530.4,"unit":"per_second"},
+      "runqueue_wait_share":{"not_measured":"kernel: not built"},
+      "steal":{"not_measured":"/proc/stat: belongs to the host, not to a group"}},
+      "limits":{"inflight":32,"allowed_qps":187.4}},
+     {"name":"orders","cgroup":"/orders","state":"overload","cause":"gc",
+      "why":"garbage collection takes its time (stopped 47 %), and its quota holds it back (throttled in 100 % of its periods); what is over 10 requests in flight is refused",
+      "refuses":true,"inflight":10,"passed_total":600,"refused_total":420,"shed_total":400,
+      "course":{"since_s":3.2,"changes_total":12,"demand":1.2,"healthy_ticks":[2,5],"ineffective":true,"resting":false},
+      "signals":{"throttle":{"value":1.0,"unit":"ratio"}},
+      "threads":[{"name":"GC Thread#","threads":4,"used_cpus":0.5,"cpu_share":0.25,"gc":true},
+        {"name":"...","threads":69,"used_cpus":0.012,"cpu_share":0.006,"gc":false}],
+      "limits":{"inflight":10,"allowed_qps":null}}],
+    "resources":[{"name":"__other__","passed_total":0,"refused_total":{},"inflight":0,"rt_ms":null},
+      {"tenant":"shop","name":"pay","passed_total":5,"refused_total":{},"inflight":0,"rt_ms":2.5,
+       "rules":["degrade pay-errors"],"breakers":[{"rule":"pay-errors","state":"open","left_ms":4951,"opened_total":1}]},
+      {"name":"order-create","passed_total":1000,"refused_total":{"flow":20,"system":400},"inflight":1,"rt_ms":null,
+       "rules":["flow orders","flow at-once"]}],
+    "clients":[{"pid":7,"uid":1000,"name":"shop","door":"shm","scope":"orders","held":1},
+      {"pid":0,"uid":0,"name":"","door":"socket","scope":"host","held":0}]}"#;
+
+fn told(now: &str, verbose: bool) -> String {
+    let earlier = now
+        .replace("\"passed_total\":1000", "\"passed_total\":950")
+        .replace(
+            "\"refused_total\":420,\"shed_total\":400",
+            "\"refused_total\":320,\"shed_total\":300",
+        )
+        .replace("\"system\":400", "\"system\":300");
+    let before = Before {
+        status: &serde_json::from_str(&earlier).unwrap(),
+        seconds: 1.0,
+    };
+    text(&serde_json::from_str(now).unwrap(), &before, verbose)
+}
+
+fn golden(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/screens")
+        .join(name);
+    crate::command::screens::compare(&path, text);
+}
+
+#[test]
+fn field_o11_a_status_reads_from_what_is_wrong_to_scopes_resources_and_clients() {
+    golden("status.txt", &told(STATUS, false));
+}
+
+#[test]
+fn field_o11_signals_and_threads_come_with_v() {
+    golden("status-verbose.txt", &told(STATUS, true));
+}
+
+#[test]
+fn field_o5_a_high_load_that_refuses_nobody_is_nothing_wrong() {
+    let now: Status = serde_json::from_str(STATUS).unwrap();
+    let now = Status {
+        scopes: now.scopes.into_iter().take(1).collect(),
+        resources: Vec::new(),
+        ..now
+    };
+    let before = Before {
+        status: &Status::default(),
+        seconds: 1.0,
+    };
+    let text = text(&now, &before, false);
+    assert!(
+        text.starts_with("tidegate 0.1.0: nothing is wrong\n"),
+        "{text}"
+    );
+    assert!(text.contains("host     busy"), "{text}");
+}
+
+#[test]
+fn field_o11_a_refused_reload_and_rules_that_are_nowhere_are_told() {
+    let refused = STATUS.replace("\"reload_ok\":true", "\"reload_ok\":false");
+    let text = told(&refused, false);
+    let line = "  ! the last reload was refused, those read 12 s ago are in force: `tidegate\n    check` tells why\n";
+    assert!(text.contains(line), "{text}");
+    let nowhere = STATUS.replace("\"found\":true", "\"found\":false");
+    let text = told(&nowhere, false);
+    assert!(
+        text.contains("rules    8 from /etc/tidegate/rules.d, which is not there\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn an_older_agent_tells_less() {
+    let old = r#"{"agent":{"version":"0.0.9","uptime_s":1,"tick_ms":100,"tick_late_p99_ms":null},
+        "scopes":[{"name":"host","state":"healthy","cause":"none","signals":{},"limits":{"inflight":null}}],
+        "resources":[],"clients":[]}"#;
+    assert!(told(old, true).contains("host     healthy"));
+}

@@ -1,0 +1,19 @@
+//! What an agent was started with and has read since, for reports.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Where an agent has what from.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    /// Directory of the sockets.
+    pub directory: PathBuf,
+    /// The configuration; `None` are the defaults.
+    pub config_file: Option<PathBuf>,
+    /// Directory of the rules of all.
+    pub rules_directory: PathBuf,
+    /// Rules in force, of all tenants.
+    pub rules: usize,
+    /// When they were read.
+    pub rules_read: Option<Instant>,
+}
