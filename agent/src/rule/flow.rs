@@ -140,7 +140,7 @@ words! {
 }
 
 /// Largest cold factor: a colder resource would hardly pass anything.
-const COLD_FACTOR_MAX: u32 = 100;
+pub(super) const COLD_FACTOR_MAX: u32 = 100;
 
 /// The window of Sentinel's rules.
 const SECOND: Duration = Duration::from_secs(1);
@@ -205,11 +205,7 @@ impl Options for FlowOptions {
         let strategy = self.strategy(section);
         Some(Body::Flow(Flow {
             resource: resource?,
-            limit_origin: match self.limit_origin.as_str() {
-                "default" => LimitOrigin::Default,
-                "other" => LimitOrigin::Other,
-                name => LimitOrigin::Name(name.to_owned()),
-            },
+            limit_origin: LimitOrigin::of(&self.limit_origin),
             count: self.count,
             grade: match self.grade {
                 GradeWord::Concurrency => Grade::Concurrency,

@@ -18,6 +18,8 @@ pub mod effect;
 pub mod expiry;
 pub mod file;
 pub mod flow;
+mod java_pattern;
+mod meant;
 pub mod param;
 pub mod resource;
 pub mod sentinel;
@@ -90,6 +92,8 @@ pub struct Rule {
     pub reference_spot: Spot,
     /// Path of its table in the file, such as `flow[2]`.
     pub path: String,
+    /// Whether it comes from a file in Sentinel's form. Its id is a label then, which others may have.
+    pub of_sentinel: bool,
 }
 
 impl Rule {
@@ -110,6 +114,7 @@ impl Rule {
             reference_spot: spot("reference"),
             path: id.to_owned(),
             place,
+            of_sentinel: false,
         }
     }
 }
@@ -280,6 +285,7 @@ pub trait Options: Settings + Effects {
             count_spot: section.spot("count"),
             reference_spot: section.spot("reference"),
             path,
+            of_sentinel: section.is_of_sentinel(),
         })
     }
 }

@@ -4,10 +4,11 @@ use std::hash::{Hash, Hasher};
 
 use regex::{Regex, RegexBuilder};
 
+use super::java_pattern::translated;
 use crate::config::schema::settings::Section;
 
-/// Most memory that a compiled pattern may take, in bytes.
-const PATTERN_SIZE_MAX: usize = 256 * 1024;
+/// Most memory that a compiled pattern may take, in bytes. A repetition of up to 64 characters of any script takes 2 MiB.
+const PATTERN_SIZE_MAX: usize = 4 << 20;
 
 /// The resources of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -24,11 +25,16 @@ impl Resource {
         if !regex {
             return Some(Self::Name(name.to_owned()));
         }
-        match Pattern::new(name) {
+        let compiled = if section.is_of_sentinel() {
+            Pattern::of_java(name)
+        } else {
+            Pattern::new(name)
+        };
+        match compiled {
             Ok(pattern) => Some(Self::Pattern(pattern)),
             Err(error) => {
                 let allowed = "a regular expression without look-around and back references, of \
-                               at most 256 KiB when compiled";
+                               at most 4 MiB when compiled";
                 section.refuse(&["resource"], allowed, error);
                 None
             }
@@ -55,7 +61,10 @@ impl Resource {
 /// A pattern for whole names. Matching takes time linear in the name.
 #[derive(Debug, Clone)]
 pub struct Pattern {
+    /// As it is written.
     text: String,
+    /// As our engine has it.
+    meant: String,
     regex: Regex,
 }
 
@@ -65,15 +74,28 @@ impl Pattern {
     /// # Errors
     /// What is wrong with it, on one line.
     pub fn new(text: &str) -> Result<Self, String> {
+        Self::compile(text, text.to_owned())
+    }
+
+    /// Compiles a pattern that is written for Java.
+    ///
+    /// # Errors
+    /// What is wrong with it, or has no equal here.
+    pub fn of_java(text: &str) -> Result<Self, String> {
+        Self::compile(text, translated(text)?)
+    }
+
+    fn compile(text: &str, meant: String) -> Result<Self, String> {
         // Compiled alone first: a stray parenthesis must not close the group around it.
         let compile = |text: &str| {
             let mut builder = RegexBuilder::new(text);
             builder.size_limit(PATTERN_SIZE_MAX).build()
         };
-        compile(text)
-            .and_then(|_alone| compile(&format!(r"\A(?:{text})\z")))
+        compile(&meant)
+            .and_then(|_alone| compile(&format!(r"\A(?:{meant})\z")))
             .map(|regex| Self {
                 text: text.to_owned(),
+                meant,
                 regex,
             })
             .map_err(|error| last_line(&error))
@@ -99,7 +121,7 @@ fn last_line(error: &regex::Error) -> String {
 
 impl PartialEq for Pattern {
     fn eq(&self, other: &Self) -> bool {
-        self.text == other.text
+        self.meant == other.meant
     }
 }
 
@@ -107,6 +129,6 @@ impl Eq for Pattern {}
 
 impl Hash for Pattern {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.text.hash(state);
+        self.meant.hash(state);
     }
 }

@@ -8,6 +8,7 @@ use tidegate_segment::gate::{BREAKERS, VALUES};
 
 use super::degrade::Guarded;
 use super::flow::{Behavior, Grade};
+use super::meant::as_meant;
 use super::param::ParamGrade;
 use super::{Body, Quirks, Rule, circle, default_id, shadow};
 use crate::config::schema::fault::{Fault, Spot};
@@ -52,27 +53,28 @@ impl RuleSet {
     /// Puts rules together, in their order.
     ///
     /// Of equal rules the first stays, with a warning; with Sentinel's quirks equal breakers stay
-    /// apart, and a rule with the id of an earlier one goes by its place. Of the authority rules of a resource
+    /// apart. A rule of Sentinel's form (with its quirks any rule) with the id of an earlier one goes by its place. Of the authority rules of a resource
     /// the first stays, with a warning.
     ///
     /// # Errors
-    /// More rules of a kind on a resource than a request can hold. Without quirks: rules of a kind with the same id,
+    /// More rules of a kind on a resource than a request can hold. Without quirks: rules of our form and of a kind with the same id,
     /// and such that relate to each other's resources in a circle. With them: a paced rule that Sentinel cannot load.
     #[expect(
         clippy::mutable_key_type,
         reason = "a pattern is compared and hashed by its text"
     )]
     pub fn build(mut rules: Vec<Rule>, quirks: Quirks) -> Result<Self, Vec<Fault>> {
+        if quirks == Quirks::None {
+            rules = rules.into_iter().flat_map(as_meant).collect();
+        }
+        give_own_ids(&mut rules, quirks);
         let mut faults = over_bounds(&rules);
         match quirks {
             Quirks::None => {
                 faults.extend(repeated_ids(&rules));
                 faults.extend(circle::faults(&rules));
             }
-            Quirks::Sentinel189 => {
-                give_own_ids(&mut rules);
-                faults.extend(rules.iter().filter_map(unpaceable));
-            }
+            Quirks::Sentinel189 => faults.extend(rules.iter().filter_map(unpaceable)),
         }
         if !faults.is_empty() {
             return Err(faults);
@@ -232,11 +234,15 @@ fn repeated_ids(rules: &[Rule]) -> Vec<Fault> {
     faults
 }
 
-/// Sentinel only echoes the id, so several rules may have the same.
-fn give_own_ids(rules: &mut [Rule]) {
-    let mut seen = HashSet::new();
-    for rule in rules {
-        if !seen.insert((rule.body.kind(), rule.id.clone())) {
+/// Sentinel only echoes the id, so several rules may have the same. The first is called by it, unless a rule of our
+/// own form is; each other one by its file and place.
+fn give_own_ids(rules: &mut [Rule], quirks: Quirks) {
+    let key = |rule: &Rule| (rule.body.kind(), rule.id.clone());
+    let is_label = |rule: &Rule| rule.of_sentinel || quirks == Quirks::Sentinel189;
+    let fixed = rules.iter().filter(|rule| !is_label(rule));
+    let mut seen: HashSet<_> = fixed.map(key).collect();
+    for rule in rules.iter_mut().filter(|rule| is_label(rule)) {
+        if !seen.insert(key(rule)) {
             rule.id = default_id(&rule.place, &rule.path);
         }
     }

@@ -169,7 +169,7 @@ pub struct FileRules {
 pub fn read(path: &Path, source: &Source) -> FileRules {
     let mut sink = Sink::new(source);
     let rules = if Form::of(path) == Some(Form::Sentinel) {
-        let kind = sentinel::kind_of_name(&file_name(path));
+        let kind = sentinel::kind::of_name(&file_name(path));
         sentinel::read(&mut sink, kind)
     } else {
         file::read(&mut sink)
@@ -223,7 +223,10 @@ impl Form {
         if named("toml") {
             Some(Self::Own)
         } else {
-            named("json").then_some(Self::Sentinel)
+            // A ConfigMap or a configuration centre has data ids for names.
+            let data_id =
+                path.extension().is_none() && sentinel::kind::is_data_id(&file_name(path));
+            (named("json") || data_id).then_some(Self::Sentinel)
         }
     }
 }

@@ -7,6 +7,8 @@ mod given;
 mod golden;
 mod reload;
 mod rules;
+mod sentinel_files;
 mod sentinel_rules;
+mod sentinel_spellings;
 mod shipped;
 mod watch;

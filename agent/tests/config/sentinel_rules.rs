@@ -8,7 +8,9 @@ use tidegate_agent::rule::authority::Listing;
 use tidegate_agent::rule::degrade::{Guarded, Trip};
 use tidegate_agent::rule::flow::{Behavior, Grade, Strategy};
 use tidegate_agent::rule::param::{Item, ItemType, ItemValue, ParamGrade};
-use tidegate_agent::rule::{Amount, Authority, Body, Degrade, Flow, Param, System};
+use tidegate_agent::rule::{
+    Amount, Authority, Body, Degrade, Flow, Param, Quirks, Rule, RuleSet, System,
+};
 use tidegate_agent::rule_source::directory::read;
 
 use super::given::{SECOND, amount, bodies, name, plain_flow, rules};
@@ -145,4 +147,138 @@ fn the_name_of_a_sentinel_file_tells_the_kind_where_fields_do_not() {
     assert_eq!(kind("AuthorityRule.json"), RefusalKind::Authority);
     assert_eq!(kind("my-flow-rules.json"), RefusalKind::Flow);
     assert_eq!(kind("rules.json"), RefusalKind::Authority);
+}
+
+/// What is said of a file that is taken: hints, in the order of the file.
+fn hints(file: &str, text: &str) -> Vec<String> {
+    let read = read(file.as_ref(), &Source::new(file, text));
+    assert_eq!(read.faults, [], "{text}");
+    read.warnings.into_iter().map(|one| one.hint).collect()
+}
+
+fn built(quirks: Quirks, text: &str) -> RuleSet {
+    RuleSet::build(rules("rules.json", text), quirks).unwrap()
+}
+
+#[test]
+fn field_r2_ids_of_sentinels_files_are_labels() {
+    let one = |file: &str| rules(file, r#"[{"id": 1, "resource": "a", "count": 1}]"#);
+    let two = rules("b.json", r#"[{"id": 1, "resource": "b", "count": 1}]"#);
+    let ids = |rules: Vec<Rule>| -> Vec<String> {
+        let set = RuleSet::build(rules, Quirks::None).unwrap();
+        set.rules().iter().map(|rule| rule.id.clone()).collect()
+    };
+    assert_eq!(
+        ids([one("a.json"), two.clone()].concat()),
+        ["1", "b.json:[0]"]
+    );
+    // A rule of our own form keeps its id, wherever it stands.
+    let own = rules(
+        "z.toml",
+        "[[flow]]\nid = \"1\"\nresource = \"z\"\ncount = 1",
+    );
+    assert_eq!(ids([two, own].concat()), ["b.json:[0]", "1"]);
+}
+
+#[test]
+fn field_r3_a_list_of_callers_is_as_long_as_it_must() {
+    let callers: Vec<String> = (0..3_000)
+        .map(|number| format!("caller-{number}"))
+        .collect();
+    let text = format!(
+        r#"[{{"resource": "a", "limitApp": "{}"}}]"#,
+        callers.join(",")
+    );
+    let [Body::Authority(authority)] = &bodies("authority.json", &text)[..] else {
+        panic!("one authority rule")
+    };
+    assert_eq!(authority.origins, callers);
+    let long = "x".repeat(256);
+    let text = format!(r#"[{{"resource": "a", "limitApp": "web,{long}"}}]"#);
+    let read = read(
+        "authority.json".as_ref(),
+        &Source::new("authority.json", text),
+    );
+    assert_eq!(read.faults[0].hint, "origin 2: it is too long");
+}
+
+#[test]
+fn field_r5_a_number_is_meant_with_any_type_of_that_value() {
+    let text = r#"[{"resource": "a", "paramIdx": 0, "count": 9, "paramFlowItemList":
+        [{"object": "1001", "classType": "long", "count": 5}, {"object": "1.5", "classType": "float", "count": 6}]}]"#;
+    let items = |quirks| {
+        let set = built(quirks, text);
+        let Body::Param(param) = &set.rules()[0].body else {
+            panic!("a parameter rule")
+        };
+        param.items.clone()
+    };
+    let item = |kind, value, count| Item { kind, value, count };
+    let given = [
+        item(ItemType::Long, ItemValue::Integer(1001), 5),
+        item(ItemType::Float, ItemValue::Float(1.5_f64.to_bits()), 6),
+    ];
+    assert_eq!(items(Quirks::Sentinel189), given);
+    let untyped = [
+        item(ItemType::Int, ItemValue::Integer(1001), 5),
+        item(ItemType::Double, ItemValue::Float(1001_f64.to_bits()), 5),
+        item(ItemType::Double, ItemValue::Float(1.5_f64.to_bits()), 6),
+    ];
+    assert_eq!(items(Quirks::None), [&given[..], &untyped[..]].concat());
+}
+
+#[test]
+fn field_r7_a_list_of_callers_holds_each_of_them_and_with_quirks_nobody() {
+    let text = r#"[{"id": 7, "resource": "a", "count": 2, "limitApp": "appA, appB"},
+        {"resource": "a", "limitApp": "appA, appB", "strategy": 1}]"#;
+    let said = hints("rules.json", text);
+    assert!(
+        said.len() == 2 && said.iter().all(|hint| hint.contains("quirks")),
+        "{said:?}"
+    );
+    let origins = |quirks| -> Vec<String> {
+        let set = built(quirks, text);
+        let of = |rule: &Rule| match &rule.body {
+            Body::Flow(flow) => format!("{} {:?}", rule.id, flow.limit_origin),
+            body @ (Body::Authority(_) | Body::System(_) | Body::Param(_) | Body::Degrade(_)) => {
+                format!("{body:?}")
+            }
+        };
+        set.rules().iter().map(of).collect()
+    };
+    let deny = |second| {
+        format!(
+            "Authority(Authority {{ resource: \"a\", listing: Deny, origins: [\"appA\", \"{second}\"] }})"
+        )
+    };
+    let literal = "7 Name(\"appA, appB\")".to_owned();
+    assert_eq!(origins(Quirks::Sentinel189), [literal, deny(" appB")]);
+    let each = ["7:appA Name(\"appA\")", "7:appB Name(\"appB\")"].map(str::to_owned);
+    assert_eq!(origins(Quirks::None), [&each[..], &[deny("appB")]].concat());
+}
+
+#[test]
+fn field_r11_warm_up_is_told_where_queueing_may_be_meant() {
+    let said = |fields: &str| {
+        let text = format!(r#"[{{"resource": "a", "count": 5, "grade": 1, {fields}}}]"#);
+        hints("flow.json", &text)
+    };
+    let note = ["1 is warm up; queueing is 2"];
+    assert_eq!(said(r#""controlBehavior": 1"#), note);
+    assert_eq!(
+        said(r#""controlBehavior": 1, "warmUpPeriodSec": 10, "maxQueueingTimeMs": 2000"#),
+        [note[0], "nobody waits"]
+    );
+    assert!(said(r#""controlBehavior": 1, "warmUpPeriodSec": 10"#).is_empty());
+    assert!(said(r#""controlBehavior": 2, "maxQueueingTimeMs": 2000"#).is_empty());
+    assert_eq!(said(r#""controlBehavior": 9"#), ["it acts as 0 (reject)"]);
+}
+
+#[test]
+fn field_r12_a_single_object_is_a_list_of_one() {
+    let one = r#"{"resource": "a", "count": 5, "grade": 1}"#;
+    assert_eq!(
+        bodies("flow.json", one),
+        bodies("flow.json", &format!("[{one}]"))
+    );
 }

@@ -23,6 +23,10 @@ const VARIABLE: &str = "TIDEGATE_VECTORS";
 
 /// Files that differ by default, and the fix in which they do.
 const FIXED: &[(&str, &str)] = &[
+    (
+        "authority-white",
+        "blanks around the origins of a list do not count",
+    ),
     ("degrade-halfopen-stuck", "B2: a probe has a lease"),
     (
         "flow-priority-occupy",

@@ -225,9 +225,11 @@ impl Told {
 pub struct Sink<'s> {
     source: &'s Source,
     lenient: bool,
+    of_sentinel: bool,
     faults: Vec<Told>,
     left_off: usize,
     warnings: Vec<Fault>,
+    strays: Vec<Fault>,
 }
 
 impl<'s> Sink<'s> {
@@ -236,23 +238,33 @@ impl<'s> Sink<'s> {
         Self {
             source,
             lenient: false,
+            of_sentinel: false,
             faults: Vec::new(),
             left_off: 0,
             warnings: Vec::new(),
+            strays: Vec::new(),
         }
     }
 
-    /// An empty one that tells keys which are no options apart from faults: they are warnings.
-    pub fn lenient(source: &'s Source) -> Self {
+    /// An empty one for a part of its file. It keeps keys that are no options apart from faults.
+    #[must_use]
+    pub fn lenient_part(&self) -> Self {
         Self {
             lenient: true,
-            ..Self::new(source)
+            of_sentinel: self.of_sentinel,
+            ..Self::new(self.source)
         }
     }
 
-    /// Whether unknown keys are warnings.
-    pub fn is_lenient(&self) -> bool {
-        self.lenient
+    /// The file is in Sentinel's form: values of another type than an option has are turned into it, patterns are
+    /// Java's, ids are labels.
+    pub fn set_of_sentinel(&mut self) {
+        self.of_sentinel = true;
+    }
+
+    /// Whether the file is in Sentinel's form.
+    pub fn is_of_sentinel(&self) -> bool {
+        self.of_sentinel
     }
 
     /// The file it is for.
@@ -345,6 +357,20 @@ impl<'s> Sink<'s> {
             .any(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     }
 
+    /// Adds a key that is no option.
+    pub(crate) fn push_stray(&mut self, fault: Fault) {
+        if self.lenient {
+            self.strays.push(fault);
+        } else {
+            self.push_of_shape(fault);
+        }
+    }
+
+    /// Takes the keys that are no options out of a lenient sink.
+    pub fn take_strays(&mut self) -> Vec<Fault> {
+        std::mem::take(&mut self.strays)
+    }
+
     /// Adds a warning that is ready.
     pub fn push_warning(&mut self, warning: Fault) {
         if self.warnings.len() < FAULTS_MAX {
@@ -377,9 +403,11 @@ impl<'s> Sink<'s> {
         let Self {
             source,
             lenient: _,
+            of_sentinel: _,
             faults,
             left_off,
             mut warnings,
+            strays: _,
         } = self;
         let mut faults: Vec<Fault> = faults.into_iter().map(|told| told.fault).collect();
         faults.sort_by(|a, b| a.place.cmp(&b.place));

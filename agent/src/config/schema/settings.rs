@@ -151,7 +151,7 @@ impl<'n, 's> Section<'n, 's> {
         self.sink.warn(span, path, allowed, hint);
     }
 
-    /// Keys that no option has: faults, or warnings where the sink is lenient.
+    /// Keys that no option has: faults, or kept apart where the sink is lenient.
     pub fn close(&mut self) {
         for (member, allowed, hint) in self.unknown() {
             let source = self.sink.source();
@@ -164,12 +164,13 @@ impl<'n, 's> Section<'n, 's> {
                 allowed,
                 hint,
             );
-            if self.sink.is_lenient() {
-                self.sink.push_warning(fault);
-            } else {
-                self.sink.push_of_shape(fault);
-            }
+            self.sink.push_stray(fault);
         }
+    }
+
+    /// Whether the file is in Sentinel's form.
+    pub fn is_of_sentinel(&self) -> bool {
+        self.sink.is_of_sentinel()
     }
 
     /// Lets these keys be there without a meaning.

@@ -25,9 +25,12 @@ pub struct Source {
 }
 
 impl Source {
-    /// Takes a text under the name that faults give it.
+    /// Takes a text under the name that faults give it. A byte order mark before it is no part of it.
     pub fn new(name: impl Into<Arc<str>>, text: impl Into<String>) -> Self {
-        let text = text.into();
+        let mut text = text.into();
+        if text.starts_with('\u{feff}') {
+            text.remove(0);
+        }
         let after_breaks = text.match_indices('\n').map(|(at, _)| at.saturating_add(1));
         let lines = std::iter::once(0).chain(after_breaks).collect();
         Self {

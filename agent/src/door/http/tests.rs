@@ -205,7 +205,8 @@ async fn each_value_of_an_argument_has_its_own_limit_and_the_type_counts() {
         ("[\"vip\"]", 200),
         ("[\"vip\"]", 200),
         ("[\"vip\"]", 429),
-        ("[9]", 200),
+        ("[9]", 429),
+        ("[\"9\"]", 200),
         ("[null, 7]", 200),
         ("[]", 200),
     ];
@@ -382,4 +383,24 @@ async fn metrics_are_not_told_to_other_machines() {
         "http.metrics_listen = \"0.0.0.0:0\": is not a loopback address; other machines would read \
          the metrics: let a proxy that knows who asks serve them, or set http.metrics_enabled = false"
     );
+}
+
+#[tokio::test]
+async fn field_r5_a_number_without_a_type_meets_the_value_of_any_type() {
+    for item in [
+        "value = 1001",
+        "value = \"1001\", type = \"long\"",
+        "value = \"1001\", type = \"short\"",
+    ] {
+        let rules = format!(
+            "[[param]]\nresource = \"a\"\nindex = 0\nwindow = \"1h\"\ncount = 100\nitems = [{{ {item}, count = 5 }}]"
+        );
+        let door = Door::with_rules(&rules);
+        let mut admitted = 0;
+        for _call in 0..12 {
+            let answer = door.enter(r#"{"resource":"a","args":[1001]}"#).await;
+            admitted += u32::from(answer.status == 200);
+        }
+        assert_eq!(admitted, 5, "{item}");
+    }
 }

@@ -4,6 +4,7 @@ use tidegate_abi::decision::Mode;
 
 use super::Foreign;
 use super::code::{Code, Id, id};
+use super::origins::Origins;
 use crate::config::schema::kind::{Maybe, Name, OneOf, Required};
 use crate::config::schema::settings::{Section, settings};
 use crate::rule::authority::{AuthorityOptions, Listing};
@@ -23,8 +24,8 @@ settings! {
         mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
         /// Name of the resource.
         resource: String = String::new(), Required(Name, "\"order-admin\"");
-        /// Origins with commas between; blanks count.
-        limit_app as "limitApp": String = String::new(), Required(Name, "\"order-admin\"");
+        /// Origins with commas between.
+        limit_app as "limitApp": String = String::new(), Required(Origins, "\"console,cron\"");
         /// Allow or deny.
         strategy: Listing = Listing::Allow, STRATEGIES;
     }
@@ -38,8 +39,16 @@ impl Effects for AuthorityFields {
 impl Foreign for AuthorityFields {
     type Ours = AuthorityOptions;
     const NAMES: &'static [(&'static str, &'static str)] = &[("origins", "limitApp")];
-    fn ours(&self, _section: &mut Section<'_, '_>) -> AuthorityOptions {
-        let parts = self.limit_app.split(',').filter(|part| !part.is_empty());
+    fn ours(&self, section: &mut Section<'_, '_>) -> AuthorityOptions {
+        let parts = self
+            .limit_app
+            .split(',')
+            .filter(|part| !part.trim().is_empty());
+        if parts.clone().any(|part| part.trim() != part) {
+            let hint = "blanks around an origin do not count; with quirks = \"sentinel-1.8.9\" they do, and no caller \
+                        has such a name";
+            section.warn("origins", "origins with nothing but commas between", hint);
+        }
         AuthorityOptions {
             id: id(self.id.as_ref()),
             mode: self.mode,

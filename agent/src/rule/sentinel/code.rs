@@ -33,6 +33,13 @@ impl<W: Word + PartialEq> Scalar for Code<W> {
         let found = self.codes.iter().find(|(_, word)| word == value);
         found.map(|(code, _)| code.to_string()).unwrap_or_default()
     }
+    fn odd(&self, value: &Value) -> Option<String> {
+        let number = value.integer()?;
+        let known = self.codes.iter().any(|(code, _)| *code == number);
+        let acts_as = self.other.filter(|_| !known)?;
+        let hint = format!("it acts as {} ({})", self.written(&acts_as), acts_as.word());
+        Some(hint)
+    }
 }
 
 /// An id: a number or a text. 0 is what Sentinel's dashboard writes for none.

@@ -4,12 +4,16 @@ use tidegate_abi::decision::Mode;
 
 use super::cluster::ClusterFields;
 use super::code::{Code, INT_MAX, Id, Threshold, UpTo, id, millis, seconds};
+use super::origins::Origins;
 use super::{Foreign, own_cluster};
-use crate::config::schema::kind::{AnyText, Flag, Maybe, MaybeGroup, Name, OneOf, Required};
+use crate::config::schema::kind::{
+    AnyText, Flag, Maybe, MaybeGroup, Name, OneOf, Required, Scalar as _,
+};
 use crate::config::schema::settings::{Section, settings};
 use crate::rule::Amount;
 use crate::rule::effect::{Effect, Effects};
 use crate::rule::flow::{BehaviorWord, FlowOptions, GradeWord, StrategyWord};
+use crate::rule::meant::origins;
 
 pub(super) const GRADES: Code<GradeWord> = Code {
     codes: &[(0, GradeWord::Concurrency), (1, GradeWord::Qps)],
@@ -47,7 +51,7 @@ settings! {
         /// Whether it is a pattern.
         regex: bool = false, Flag;
         /// Origin selector.
-        limit_app as "limitApp": String = "default".to_owned(), AnyText;
+        limit_app as "limitApp": String = "default".to_owned(), Origins;
         /// What is counted.
         grade: GradeWord = GradeWord::Qps, GRADES;
         /// Threshold.
@@ -91,15 +95,17 @@ impl Foreign for FlowFields {
         ("cluster", "clusterConfig"),
     ];
     fn ours(&self, section: &mut Section<'_, '_>) -> FlowOptions {
-        let blank = |text: &String| text.trim().is_empty();
+        self.note(section);
         FlowOptions {
             id: id(self.id.as_ref()),
             mode: self.mode,
             resource: self.resource.clone(),
             regex: self.regex,
-            limit_origin: Some(self.limit_app.clone())
-                .filter(|text| !blank(text))
-                .unwrap_or_else(|| "default".to_owned()),
+            limit_origin: if self.limit_app.trim().is_empty() {
+                "default".to_owned()
+            } else {
+                self.limit_app.clone()
+            },
             grade: self.grade,
             count: self.count,
             strategy: self.strategy,
@@ -113,7 +119,43 @@ impl Foreign for FlowFields {
     }
 }
 
+/// Most origins of one rule: each gets a rule of its own.
+const ORIGINS_MAX: usize = 1_000;
+
 impl FlowFields {
+    /// Says what is likely not what its author means.
+    fn note(&self, section: &mut Section<'_, '_>) {
+        self.note_origins(section);
+        let own = FlowFields::default();
+        let warms = section.has("warm_up_period");
+        let queues = self.max_queueing_time_ms != own.max_queueing_time_ms;
+        let warm_up = self.control_behavior == BehaviorWord::WarmUp;
+        if warm_up && self.grade == GradeWord::Qps && (queues || !warms) {
+            let hint = "1 is warm up; queueing is 2";
+            section.warn("behavior", BEHAVIORS.allowed(), hint);
+        }
+    }
+
+    fn note_origins(&self, section: &mut Section<'_, '_>) {
+        let origins = origins(&self.limit_app);
+        let one = origins.first().copied().unwrap_or_default();
+        if origins.len() > ORIGINS_MAX {
+            let hint = "each origin gets a rule of its own";
+            section.refuse(
+                &["limit_origin"],
+                format!("at most {ORIGINS_MAX} origins"),
+                hint,
+            );
+        } else if self.limit_app.contains(',') {
+            let hint = "each origin of the list is held to the count by itself; with quirks = \"sentinel-1.8.9\" the \
+                        list is the name of one origin, so nobody is held";
+            section.warn("limit_origin", "one origin, default or other", hint);
+        } else if !one.is_empty() && one != self.limit_app {
+            let hint = "blanks around an origin do not count; with quirks = \"sentinel-1.8.9\" they do, so nobody is held";
+            section.warn("limit_origin", "one origin, default or other", hint);
+        }
+    }
+
     /// Sentinel asks for a reference with grade 1 alone; without one a rule of grade 0 looks nowhere.
     fn reference(&self, section: &mut Section<'_, '_>) -> Option<String> {
         let given = !self.ref_resource.trim().is_empty();

@@ -7,17 +7,26 @@ mod authority;
 mod cluster;
 mod code;
 mod degrade;
+mod entity;
 mod flow;
+mod go;
+pub mod kind;
+mod origins;
 mod param;
 mod system;
 
+use std::sync::LazyLock;
+
 use tidegate_abi::decision::RefusalKind;
+
+use entity::{Spelling, unwrapped};
+use kind::Form;
 
 use super::effect::NoEffect;
 use super::{Effects, Options, Rule};
 use crate::config::schema::fault::Sink;
 use crate::config::schema::settings::{Section, Settings};
-use crate::config::schema::{Member, Node, Value, json};
+use crate::config::schema::{Node, Value, json};
 
 /// Fields that Sentinel's dashboard stores with a rule, and such that it writes with rules of kinds or versions
 /// that do not use them. They mean nothing here.
@@ -45,97 +54,79 @@ trait Foreign: Settings + Effects {
     fn ours(&self, section: &mut Section<'_, '_>) -> Self::Ours;
 }
 
-/// Reads the rules of the sink's file. `hint` is the kind that the file's name tells, if it does.
-pub fn read(sink: &mut Sink<'_>, hint: Option<RefusalKind>) -> Vec<Rule> {
-    let root = json::parse(sink);
-    let Value::List(items) = &root.value else {
-        let allowed = "a JSON array of rules";
-        sink.refuse(&root.span, "file", allowed, "write […] around the rules");
-        return Vec::new();
-    };
-    let rules = items.iter().enumerate().filter_map(|(index, item)| {
-        let path = format!("[{index}]");
-        if let Some(kind) = kind_of(item, hint) {
-            return rule(kind, item, &path, sink);
+/// Reads the rules of the sink's file: a list, or one rule alone. `hint` is what the file's name tells, if it does.
+pub fn read(sink: &mut Sink<'_>, hint: Option<Form>) -> Vec<Rule> {
+    sink.set_of_sentinel();
+    let mut root = json::parse(sink);
+    spelling().settle(&mut root);
+    let items = match root.value {
+        Value::List(items) => (0_usize..)
+            .zip(items)
+            .map(|(index, item)| (format!("[{index}]"), item))
+            .collect(),
+        Value::Table(_) => vec![("[0]".to_owned(), root)],
+        Value::Flag(_)
+        | Value::Integer(_)
+        | Value::Number(_)
+        | Value::Text(_)
+        | Value::Null
+        | Value::Other(_) => {
+            let allowed = "a JSON array of rules";
+            sink.refuse(&root.span, "file", allowed, "write […] around the rules");
+            return Vec::new();
         }
-        let allowed = "an object with the fields of one kind of rule";
-        sink.refuse(
-            &item.span,
-            path,
-            allowed,
-            "name the file after the kind of its rules",
-        );
-        None
+    };
+    let rules = items.into_iter().filter_map(|(path, item)| {
+        let (item, path) = unwrapped(item, &path, sink);
+        rule(&item, &path, hint, sink)
     });
     rules.collect()
 }
 
-/// The kind that the name of a file tells, such as `order-flow-rules.json`.
-pub fn kind_of_name(name: &str) -> Option<RefusalKind> {
-    let name = name.to_ascii_lowercase();
-    // Sentinel calls hot-parameter rules "param flow rules".
-    let words = [
-        ("param", RefusalKind::Param),
-        ("authority", RefusalKind::Authority),
-        ("degrade", RefusalKind::Degrade),
-        ("system", RefusalKind::System),
-        ("flow", RefusalKind::Flow),
-    ];
-    words
-        .iter()
-        .find(|(word, _)| name.contains(word))
-        .map(|(_, kind)| *kind)
+/// The fields of every kind, once.
+fn spelling() -> &'static Spelling {
+    static SPELLING: LazyLock<Spelling> = LazyLock::new(|| {
+        let own = [
+            flow::FlowFields::default().rows(),
+            degrade::DegradeFields::default().rows(),
+            param::ParamFields::default().rows(),
+            param::ItemFields::default().rows(),
+            system::SystemFields::default().rows(),
+            authority::AuthorityFields::default().rows(),
+            cluster::ClusterFields::default().rows(),
+            go::rows(),
+        ];
+        let own = own.into_iter().flatten().map(|row| row.key);
+        Spelling::of(own.chain(KNOWN_FIELDS).chain(["rule"]))
+    });
+    &SPELLING
 }
 
-/// The kind of one rule: what its `type` says, else what its fields tell, else the file's name.
-fn kind_of(item: &Node, hint: Option<RefusalKind>) -> Option<RefusalKind> {
-    let Value::Table(members) = &item.value else {
-        return None;
-    };
-    let has = |names: &[&str]| {
-        let given = |member: &Member| member.node.value != Value::Null;
-        members
-            .iter()
-            .any(|member| names.contains(&member.key.as_str()) && given(member))
-    };
-    let named = members.iter().find(|member| member.key == "type");
-    let named = named.and_then(|member| RefusalKind::from_name(member.node.value.text()?));
-    let told = if has(&["paramIdx", "paramFlowItemList", "durationInSec"]) {
-        Some(RefusalKind::Param)
-    } else if has(&[
-        "timeWindow",
-        "slowRatioThreshold",
-        "minRequestAmount",
-        "statIntervalMs",
-    ]) {
-        Some(RefusalKind::Degrade)
-    } else if has(&[
-        "highestSystemLoad",
-        "highestCpuUsage",
-        "avgRt",
-        "maxThread",
-        "qps",
-    ]) {
-        Some(RefusalKind::System)
-    } else if has(&[
-        "controlBehavior",
-        "refResource",
-        "warmUpPeriodSec",
-        "maxQueueingTimeMs",
-    ]) {
-        Some(RefusalKind::Flow)
+fn rule(item: &Node, path: &str, hint: Option<Form>, sink: &mut Sink<'_>) -> Option<Rule> {
+    let form = if let Value::Table(members) = &item.value {
+        kind::of_rule(members, hint)
     } else {
         None
     };
-    let last = if has(&["count", "grade"]) {
-        Some(RefusalKind::Flow)
-    } else {
-        has(&["limitApp"]).then_some(RefusalKind::Authority)
-    };
-    named.or(told).or(hint).or(last)
+    match form {
+        Some(Form::Rule(kind)) => own(kind, item, path, sink),
+        Some(Form::Go(kind)) => go::rule(kind, item, path, sink),
+        Some(Form::Gateway) => {
+            let hint = "this is of Sentinel's gateway adapter, which limits routes by parts of HTTP requests; nothing \
+                        here sees those. Write a flow rule for the name of the route";
+            sink.refuse(&item.span, path, "a rule for a resource", hint);
+            None
+        }
+        None => {
+            let allowed = "an object with the fields of one kind of rule";
+            let hint = "name the file after the kind of its rules";
+            sink.refuse(&item.span, path, allowed, hint);
+            None
+        }
+    }
 }
 
-fn rule(kind: RefusalKind, item: &Node, path: &str, sink: &mut Sink<'_>) -> Option<Rule> {
+fn own(kind: RefusalKind, item: &Node, path: &str, sink: &mut Sink<'_>) -> Option<Rule> {
     match kind {
         RefusalKind::Authority => foreign::<authority::AuthorityFields>(item, path, sink),
         RefusalKind::System => foreign::<system::SystemFields>(item, path, sink),

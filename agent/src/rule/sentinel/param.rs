@@ -155,8 +155,33 @@ settings! {
 }
 
 impl ItemFields {
-    /// In our form; blank and unknown types are text.
-    fn ours(self) -> ItemOptions {
+    /// Says what is likely not what its author means.
+    fn note(&self, section: &mut Section<'_, '_>) {
+        let (text, natural) = &self.object;
+        if self.class_type.trim().is_empty() {
+            section.warn(
+                "type",
+                CLASS_TYPES,
+                "without a type it is a text, which no number is equal to",
+            );
+        } else if self.kind().is_none() {
+            section.warn(
+                "type",
+                CLASS_TYPES,
+                "a type that is none of these is taken for a text",
+            );
+        }
+        if *natural == ItemType::Text && text.trim() != text {
+            section.warn(
+                "value",
+                "a value without blanks around it",
+                "they are a part of it",
+            );
+        }
+    }
+
+    /// The type; none where it is blank or unknown.
+    fn kind(&self) -> Option<ItemType> {
         let kind = match self.class_type.as_str() {
             "int" | "java.lang.Integer" => ItemType::Int,
             "long" | "java.lang.Long" => ItemType::Long,
@@ -166,15 +191,24 @@ impl ItemFields {
             "short" | "java.lang.Short" => ItemType::Short,
             "boolean" | "java.lang.Boolean" => ItemType::Boolean,
             "char" | "java.lang.Character" => ItemType::Char,
-            _ => ItemType::Text,
+            "String" | "java.lang.String" => ItemType::Text,
+            _ => return None,
         };
+        Some(kind)
+    }
+
+    /// In our form; blank and unknown types are text.
+    fn ours(self) -> ItemOptions {
         ItemOptions {
+            kind: Some(self.kind().unwrap_or(ItemType::Text)),
             value: self.object,
-            kind: Some(kind),
             count: self.count,
         }
     }
 }
+
+const CLASS_TYPES: &str =
+    "int, long, double, float, byte, short, boolean, char or java.lang.String";
 
 /// The list of values; one that is not valid is left out with a warning, as in Sentinel. A field that is none is
 /// refused as anywhere.
@@ -202,8 +236,9 @@ impl Kind for Items {
         let mut seen = HashSet::new();
         for (index, node) in list.iter().enumerate().rev() {
             let path = format!("{path}[{index}]");
-            let mut own = Sink::lenient(sink.source());
+            let mut own = sink.lenient_part();
             let item = read_item(node, &path, &mut own);
+            let strays = own.take_strays();
             let (faults, warnings) = own.finish();
             let item = item.filter(|_| faults.is_empty());
             if item.as_ref().is_some_and(|item| !seen.insert(item.key())) {
@@ -211,12 +246,11 @@ impl Kind for Items {
             } else {
                 items.extend(item);
             }
-            for fault in faults {
-                sink.push_warning(fault);
+            for said in faults.into_iter().chain(warnings) {
+                sink.push_warning(said);
             }
-            // Keys that are no fields.
-            for unknown in warnings {
-                sink.push(unknown);
+            for stray in strays {
+                sink.push(stray);
             }
         }
         items.reverse();
@@ -228,9 +262,11 @@ impl Kind for Items {
 }
 
 fn read_item(node: &Node, path: &str, sink: &mut Sink<'_>) -> Option<ItemOptions> {
-    let item = ItemFields::take(node, &ItemFields::default(), path, sink)?.ours();
+    let fields = ItemFields::take(node, &ItemFields::default(), path, sink)?;
     let mut section = Section::open(node, path, sink)?;
     section.rename(&[("value", "object"), ("type", "classType")]);
+    fields.note(&mut section);
+    let item = fields.ours();
     item.check(&mut section);
     Some(item)
 }

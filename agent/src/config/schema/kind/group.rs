@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use super::{Kind, Scalar, Shown};
+use super::{Kind, Scalar, Shown, read_scalar};
 use crate::config::schema::fault::Sink;
 use crate::config::schema::settings::Settings;
 use crate::config::schema::{Node, Value};
@@ -49,13 +49,7 @@ impl<K: Scalar> Kind for Maybe<K> {
         path: &str,
         sink: &mut Sink<'_>,
     ) -> Option<Self::Output> {
-        match self.0.parse(&node.value) {
-            Ok(output) => Some(Some(output)),
-            Err(hint) => {
-                sink.refuse(&node.span, path, self.0.allowed(), hint);
-                None
-            }
-        }
+        read_scalar(&self.0, node, path, sink).map(Some)
     }
     fn shown(&self, value: &Self::Output) -> Shown {
         value.as_ref().map_or_else(
@@ -92,13 +86,12 @@ impl<K: Scalar> Kind for List<K> {
         };
         let mut values = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
-            match self.0.parse(&item.value) {
-                Ok(value) => values.push(value),
-                Err(hint) => {
-                    let path = format!("{path}[{index}]");
-                    sink.refuse(&item.span, path, self.0.allowed(), hint);
-                }
-            }
+            values.extend(read_scalar(
+                &self.0,
+                item,
+                &format!("{path}[{index}]"),
+                sink,
+            ));
         }
         (values.len() == items.len()).then_some(values)
     }

@@ -1,5 +1,6 @@
 //! What an option may hold.
 
+mod coerced;
 mod group;
 mod number;
 mod text;
@@ -64,6 +65,36 @@ pub trait Scalar {
     fn parse(&self, value: &Value) -> Result<Self::Output, String>;
     /// The value as TOML.
     fn written(&self, value: &Self::Output) -> String;
+    /// What is odd about a value that is taken; `None` where nothing is.
+    fn odd(&self, _value: &Value) -> Option<String> {
+        None
+    }
+}
+
+/// Reads the value of an option; `None` and a fault in the sink where it is not allowed.
+fn read_scalar<K: Scalar>(
+    kind: &K,
+    node: &Node,
+    path: &str,
+    sink: &mut Sink<'_>,
+) -> Option<K::Output> {
+    let read = if sink.is_of_sentinel() {
+        coerced::parse(kind, &node.value)
+    } else {
+        kind.parse(&node.value).map(|output| (output, None))
+    };
+    match read {
+        Ok((output, lost)) => {
+            if let Some(hint) = lost.map(str::to_owned).or_else(|| kind.odd(&node.value)) {
+                sink.warn(&node.span, path, Scalar::allowed(kind), hint);
+            }
+            Some(output)
+        }
+        Err(hint) => {
+            sink.refuse(&node.span, path, Scalar::allowed(kind), hint);
+            None
+        }
+    }
 }
 
 impl<K: Scalar> Kind for K {
@@ -78,13 +109,7 @@ impl<K: Scalar> Kind for K {
         path: &str,
         sink: &mut Sink<'_>,
     ) -> Option<Self::Output> {
-        match self.parse(&node.value) {
-            Ok(output) => Some(output),
-            Err(hint) => {
-                sink.refuse(&node.span, path, Scalar::allowed(self), hint);
-                None
-            }
-        }
+        read_scalar(self, node, path, sink)
     }
     fn shown(&self, value: &Self::Output) -> Shown {
         Shown::Value(self.written(value))

@@ -1,0 +1,203 @@
+//! What the rules of a file are: told by their fields, else by the file's name.
+
+use tidegate_abi::decision::RefusalKind;
+
+use crate::config::schema::{Member, Value};
+
+/// What one rule of a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// A rule in Sentinel's own form.
+    Rule(RefusalKind),
+    /// A rule in the form of Sentinel's Go version.
+    Go(Go),
+    /// A rule for a gateway, or a group of its paths.
+    Gateway,
+}
+
+/// Kinds of rules of Sentinel's Go version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Go {
+    /// `flow.Rule`.
+    Flow,
+    /// `circuitbreaker.Rule`.
+    Breaker,
+    /// `hotspot.Rule`.
+    Hotspot,
+    /// `isolation.Rule`.
+    Isolation,
+    /// `system.Rule`.
+    System,
+}
+
+/// Words for a kind in the names of files and data ids, without what is between the words.
+const WORDS: &[(&str, Form)] = &[
+    ("param", Form::Rule(RefusalKind::Param)),
+    ("paramflow", Form::Rule(RefusalKind::Param)),
+    ("hotflow", Form::Rule(RefusalKind::Param)),
+    ("hotspot", Form::Rule(RefusalKind::Param)),
+    ("authority", Form::Rule(RefusalKind::Authority)),
+    ("auth", Form::Rule(RefusalKind::Authority)),
+    ("degrade", Form::Rule(RefusalKind::Degrade)),
+    ("circuitbreaker", Form::Rule(RefusalKind::Degrade)),
+    ("circuitbreaking", Form::Rule(RefusalKind::Degrade)),
+    ("system", Form::Rule(RefusalKind::System)),
+    ("flow", Form::Rule(RefusalKind::Flow)),
+    ("flowcontrol", Form::Rule(RefusalKind::Flow)),
+    ("isolation", Form::Go(Go::Isolation)),
+    ("gwflow", Form::Gateway),
+    ("gatewayflow", Form::Gateway),
+    ("gwapi", Form::Gateway),
+    ("gwapigroup", Form::Gateway),
+    ("gatewayapi", Form::Gateway),
+    ("gatewayapigroup", Form::Gateway),
+];
+
+/// What the name of a file or a data id tells, such as `order-flow-rules.json`: the last word for a kind counts, since
+/// the application's name comes first. Of words that end together the longest counts.
+pub fn of_name(name: &str) -> Option<Form> {
+    let letters = squashed(name);
+    let ends = WORDS.iter().filter_map(|(word, form)| {
+        let end = letters.rfind(word)?.saturating_add(word.len());
+        Some((end, word.len(), *form))
+    });
+    let last = ends.max_by_key(|(end, length, _form)| (*end, *length));
+    last.map(|(_end, _length, form)| form)
+}
+
+/// Whether a name is that of a data id: one without an extension that ends with a kind, such as `order-flow-rules`.
+pub fn is_data_id(name: &str) -> bool {
+    let name = squashed(name);
+    let name = name
+        .strip_suffix("rules")
+        .or(name.strip_suffix("rule"))
+        .unwrap_or(&name);
+    WORDS.iter().any(|(word, _form)| name.ends_with(word))
+}
+
+/// A name in lower case without what is between its words.
+pub(super) fn squashed(name: &str) -> String {
+    let between = |one: &char| !matches!(one, '_' | '-' | '.' | ' ');
+    name.chars()
+        .filter(between)
+        .flat_map(char::to_lowercase)
+        .collect()
+}
+
+/// Fields that one form alone has, and which.
+const TELLING: &[(&[&str], Form)] = &[
+    (
+        &[
+            "resourceMode",
+            "intervalSec",
+            "paramItem",
+            "apiName",
+            "predicateItems",
+        ],
+        Form::Gateway,
+    ),
+    (&["triggerCount"], Form::Go(Go::System)),
+    (
+        &[
+            "paramIndex",
+            "paramKey",
+            "specificItems",
+            "paramsMaxCapacity",
+        ],
+        Form::Go(Go::Hotspot),
+    ),
+    (
+        &[
+            "retryTimeoutMs",
+            "maxAllowedRtMs",
+            "statSlidingWindowBucketCount",
+            "probeNum",
+        ],
+        Form::Go(Go::Breaker),
+    ),
+    (&["metricType"], Form::Go(Go::Isolation)),
+    (
+        &[
+            "threshold",
+            "tokenCalculateStrategy",
+            "relationStrategy",
+            "statIntervalInMs",
+        ],
+        Form::Go(Go::Flow),
+    ),
+    (
+        &["paramIdx", "paramFlowItemList", "durationInSec"],
+        Form::Rule(RefusalKind::Param),
+    ),
+    (
+        &[
+            "timeWindow",
+            "slowRatioThreshold",
+            "minRequestAmount",
+            "statIntervalMs",
+        ],
+        Form::Rule(RefusalKind::Degrade),
+    ),
+    (
+        &[
+            "highestSystemLoad",
+            "highestCpuUsage",
+            "avgRt",
+            "maxThread",
+            "qps",
+        ],
+        Form::Rule(RefusalKind::System),
+    ),
+    (
+        &["refResource", "warmUpPeriodSec"],
+        Form::Rule(RefusalKind::Flow),
+    ),
+];
+
+/// What one rule is: what its `type` says, else what its fields tell, else the file's name.
+pub(super) fn of_rule(members: &[Member], hint: Option<Form>) -> Option<Form> {
+    let has = |names: &[&str]| {
+        let given = |member: &Member| member.node.value != Value::Null;
+        let named = |member: &&Member| names.contains(&member.key.as_str());
+        members.iter().filter(named).any(given)
+    };
+    let named = members.iter().find(|member| member.key == "type");
+    let named = named.and_then(|member: &Member| RefusalKind::from_name(member.node.value.text()?));
+    let told = TELLING.iter().find(|(fields, _form)| has(fields));
+    let told = told.map(|(_fields, form)| *form);
+    // The rules for a gateway have these as well.
+    let shaped = || has(&["controlBehavior", "maxQueueingTimeMs"]);
+    let shaped = (hint != Some(Form::Gateway) && shaped()).then_some(Form::Rule(RefusalKind::Flow));
+    let last = if has(&["count", "grade"]) {
+        Some(Form::Rule(RefusalKind::Flow))
+    } else {
+        has(&["limitApp"]).then_some(Form::Rule(RefusalKind::Authority))
+    };
+    named.map(Form::Rule).or(told).or(shaped).or(hint).or(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn field_r1_the_last_word_of_a_name_tells_the_kind() {
+        let kinds = [
+            ("order-flow-rules.json", RefusalKind::Flow),
+            ("order-system-flow-rules.json", RefusalKind::Flow),
+            ("authority-service-degrade.json", RefusalKind::Degrade),
+            ("shop-param-flow-rules", RefusalKind::Param),
+            ("paramFlowRules.json", RefusalKind::Param),
+            ("sentinel-system", RefusalKind::System),
+            ("AuthorityRule.json", RefusalKind::Authority),
+        ];
+        for (name, kind) in kinds {
+            assert_eq!(of_name(name), Some(Form::Rule(kind)), "{name}");
+        }
+        assert_eq!(of_name("gw-flow.json"), Some(Form::Gateway));
+        assert_eq!(of_name("shop-gw-api-group-rules"), Some(Form::Gateway));
+        assert_eq!(of_name("rules.json"), None);
+        assert!(is_data_id("shop-flow-rules") && is_data_id("sentinel-degrade"));
+        assert!(!is_data_id("README") && !is_data_id("flow-notes"));
+    }
+}
