@@ -7,7 +7,7 @@ use tidegate_abi::geometry::{
     Geometry, LANES_MAX, RESOURCES_MAX, SCOPES_MAX, SEATS_MAX, SizeFault,
 };
 
-use super::schema::kind::{Address, FileMode, Flag, Maybe, Name, Span, Whole};
+use super::schema::kind::{Address, FileMode, Flag, List, Maybe, Name, Span, Whole};
 use super::schema::settings::{Section, settings};
 
 settings! {
@@ -31,6 +31,9 @@ settings! {
         metrics_enabled: bool = true, Flag;
         /// TCP address of the metrics, of this machine alone.
         metrics_listen: SocketAddr = SocketAddr::from((Ipv4Addr::LOCALHOST, 9469)), Address;
+        /// Names, without a port, by which the metrics may be asked for beside `localhost` and loopback addresses, as a proxy
+        /// in front may do. A page in a browser could let a name of its own lead here, so all others are refused.
+        metrics_hosts: Vec<String> = Vec::new(), List(Name);
         /// A permit given over HTTP comes back after this time, since no process holds it.
         permit_time_to_live: Duration = Duration::from_mins(1), Span::ms(1_000, 3_600_000);
         /// Longest time that an answer is held back for a pacing rule.

@@ -36,6 +36,11 @@ impl Failures {
         tokio::time::sleep(RETRY).await;
     }
 
+    /// Takes one down; how many are to be told of now, this one included.
+    pub fn count_now(&mut self) -> Option<u64> {
+        self.count(Instant::now())
+    }
+
     /// How many are to be told of now, this one included.
     fn count(&mut self, now: Instant) -> Option<u64> {
         self.untold = self.untold.saturating_add(1);

@@ -220,6 +220,7 @@ pub(crate) mod tests {
             },
             hello_deadline: Duration::from_secs(10),
             metrics_listen: None,
+            metrics_hosts: Vec::new(),
         }
     }
 

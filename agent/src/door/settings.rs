@@ -19,6 +19,8 @@ pub struct Settings {
     pub hello_deadline: Duration,
     /// TCP address of the metrics, a loopback one; `None` is off.
     pub metrics_listen: Option<SocketAddr>,
+    /// Names by which they may be asked for, see `http.metrics_hosts`.
+    pub metrics_hosts: Vec<String>,
 }
 
 impl Settings {
@@ -35,6 +37,7 @@ impl Settings {
                 .http
                 .metrics_enabled
                 .then_some(config.http.metrics_listen),
+            metrics_hosts: config.http.metrics_hosts.clone(),
         }
     }
 }

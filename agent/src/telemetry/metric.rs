@@ -67,7 +67,8 @@ pub enum Label {
     RuleResource,
     /// What tasks wait for, see [`crate::signal::Pressure`].
     Pressure,
-    /// Kind of reason for a missing value, see [`crate::signal::Fault::cause`].
+    /// Kind of reason for a missing value, see [`crate::signal::Fault::cause`], or for turning somebody away, see
+    /// [`super::turned::Why`].
     Cause,
     /// Who refused, see [`tidegate_abi::decision::RefusalKind`].
     Reason,
@@ -204,6 +205,8 @@ metric_table! {
         "How often a pressure trigger made a tick come before it was due.";
     TickLate: "tidegate_tick_late_seconds" Histogram Seconds []
         "How much later than planned a tick began.";
+    PortTurnedAway: "tidegate_metrics_port_turned_away_total" Counter None [Cause]
+        "Connections and requests that the TCP port of the metrics did not serve, by the reason.";
     RecordingLost: "tidegate_recording_lost_ticks_total" Counter None []
         "Ticks of scopes that were measured and could not be recorded.";
     PermitsExpired: "tidegate_permits_expired_total" Counter None [Tenant]

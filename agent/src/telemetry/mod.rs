@@ -9,5 +9,6 @@ pub mod scrape;
 pub mod signal;
 pub mod status;
 pub mod threads;
+pub mod turned;
 pub mod warnings;
 pub mod why;

@@ -17,6 +17,7 @@ use tidegate_segment::ledger::NodeTimes;
 use tidegate_segment::sync::{Ordering, Word};
 
 use super::metric::{Kind, Label, MetricId, Row};
+use super::turned::Counts;
 use crate::plain::plain;
 
 /// Content type of [`Scrape::text`].
@@ -43,6 +44,7 @@ pub struct Metrics {
     tick_late: Histogram,
     /// Unix time.
     reloaded_s: Word,
+    turned: Counts,
 }
 
 impl Metrics {
@@ -56,6 +58,7 @@ impl Metrics {
         let metrics = Self {
             tick_late: Histogram::with_opts(opts)?,
             reloaded_s: Word::new(0),
+            turned: Counts::new(),
         };
         metrics.note_reload();
         Ok(metrics)
@@ -74,6 +77,11 @@ impl Metrics {
             .store(u64::try_from(now.tv_sec).unwrap_or(0), Ordering::Relaxed);
     }
 
+    /// What the port of the metrics turned away.
+    pub const fn turned(&self) -> &Counts {
+        &self.turned
+    }
+
     /// Begins a scrape.
     pub fn scrape(&self) -> Scrape {
         let mut scrape = Scrape {
@@ -82,6 +90,9 @@ impl Metrics {
         };
         let reloaded_s = self.reloaded_s.load(Ordering::Relaxed);
         scrape.set_count(MetricId::ConfigReloadTime, &[], reloaded_s);
+        for (why, count) in self.turned.all() {
+            scrape.set_count(MetricId::PortTurnedAway, &[why.name()], count);
+        }
         scrape
     }
 }

@@ -133,7 +133,7 @@ impl Served {
             return Wrong::new(StatusCode::INTERNAL_SERVER_ERROR, text).into_response();
         };
         let bytes = collected.to_bytes();
-        if bytes.len() <= SMALL {
+        if bytes.len() <= SMALL || head.extensions.get::<Shared>().is_some() {
             return Response::from_parts(head, Body::from(bytes));
         }
         match self.bounds.answers.take_up_to(self.holder, bytes.len()) {
@@ -148,6 +148,10 @@ impl Served {
         }
     }
 }
+
+/// Marks an answer whose bytes are the same for all who get it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shared;
 
 /// An answer that is not sent yet.
 struct Kept {

@@ -1,18 +1,23 @@
 //! The HTTP door: JSON on a Unix socket, and the metrics on a loopback TCP port.
 //!
 //! `exchange` reads what is sent within its bounds, `caller` says who asks, `fields` reads what is asked and `input` checks it, `decide` has
-//! the routes that decide, `report` those that tell, `answer` the bodies of refusals and errors, `scrapers` the TCP port, `connection` the time
-//! that one may stand still.
+//! the routes that decide, `report` those that tell, `answer` the bodies of refusals and errors, `connection` the time that one may stand
+//! still. Of the TCP port, `scrapers` has the listener, `crowd` the places of its connections, `scrape_port` what a request passes there,
+//! `host` the names that it may ask for, `turned` what is turned away.
 
 mod answer;
 mod caller;
 mod connection;
+mod crowd;
 mod decide;
 mod exchange;
 mod fields;
+mod host;
 mod input;
 mod report;
+mod scrape_port;
 mod scrapers;
+mod turned;
 
 use std::io;
 use std::net::SocketAddr;
@@ -29,7 +34,9 @@ use super::socket_path;
 use super::{Context, OpenError, Settings};
 use answer::Routes;
 use caller::Callers;
+use scrape_port::ScrapePort;
 use scrapers::Scrapers;
+use turned::Turned;
 
 /// Name of the socket in the directory of the sockets.
 pub const FILE_NAME: &str = tidegate_abi::place::HTTP_SOCKET;
@@ -39,6 +46,7 @@ pub const FILE_NAME: &str = tidegate_abi::place::HTTP_SOCKET;
 pub struct Listeners {
     unix: UnixListener,
     metrics: Option<TcpListener>,
+    metrics_hosts: Vec<String>,
 }
 
 impl Listeners {
@@ -62,6 +70,7 @@ impl Listeners {
         Ok(Self {
             unix,
             metrics: metrics.transpose()?,
+            metrics_hosts: settings.metrics_hosts.clone(),
         })
     }
 
@@ -73,8 +82,11 @@ impl Listeners {
     /// Answers until it is dropped.
     pub async fn serve(self, context: Arc<Context>) {
         if let Some(metrics) = self.metrics {
-            let routes = router(told_to_all()).with_state(Arc::clone(&context));
-            let scrapers = Scrapers::new(metrics, Arc::clone(&context));
+            let turned = Turned::new(Arc::clone(&context.metrics));
+            let hosts = self.metrics_hosts;
+            let port = ScrapePort::new(Arc::clone(&context), hosts, Arc::clone(&turned));
+            let routes = port.before(router(told_to_all()).with_state(Arc::clone(&context)));
+            let scrapers = Scrapers::new(metrics, Arc::clone(&context), turned);
             tokio::spawn(scrapers.serve(routes));
         }
         let routes = router(told_to_callers()).with_state(Arc::clone(&context));

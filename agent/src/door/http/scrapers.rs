@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use axum::Router;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::answer::over_the_bound;
 use super::connection::Bounded;
+use super::crowd::{Chair, Crowd};
 use super::exchange::Served;
+use super::turned::Turned;
 use crate::door::Context;
 use crate::door::accept::Failures;
 use crate::places::{Holder, NoPlace};
@@ -27,16 +28,16 @@ const UNKNOWN: Holder = Holder {
 #[derive(Debug)]
 pub(super) struct Scrapers {
     listener: TcpListener,
-    places: Arc<Semaphore>,
+    crowd: Arc<Crowd>,
     context: Arc<Context>,
     failures: Failures,
 }
 
 impl Scrapers {
-    pub(super) fn new(listener: TcpListener, context: Arc<Context>) -> Self {
+    pub(super) fn new(listener: TcpListener, context: Arc<Context>, turned: Arc<Turned>) -> Self {
         Self {
             listener,
-            places: Arc::new(Semaphore::new(SCRAPERS_MAX)),
+            crowd: Crowd::new(SCRAPERS_MAX, turned),
             context,
             failures: Failures::new("http.metrics_listen"),
         }
@@ -56,18 +57,18 @@ impl Scrapers {
         }
     }
 
-    async fn accept(&mut self) -> Bounded<TcpStream, OwnedSemaphorePermit> {
+    async fn accept(&mut self) -> Bounded<TcpStream, Chair> {
         loop {
             match self.listener.accept().await {
-                Ok((stream, _address)) => match Arc::clone(&self.places).try_acquire_owned() {
-                    Ok(place) => return Bounded::new(stream, place),
-                    Err(_none) => {
-                        let answer = over_the_bound(&NoPlace::all("connections", SCRAPERS_MAX));
-                        if let Err(error) = stream.try_write(answer.as_bytes()) {
-                            tracing::debug!(%error, "a scraper over the bound was not told so");
-                        }
+                Ok((stream, _address)) => {
+                    if let Some(chair) = self.crowd.join().await {
+                        return Bounded::new(stream, chair);
                     }
-                },
+                    let answer = over_the_bound(&NoPlace::all("connections", SCRAPERS_MAX));
+                    if let Err(error) = stream.try_write(answer.as_bytes()) {
+                        tracing::debug!(%error, "a scraper over the bound was not told so");
+                    }
+                }
                 Err(error) => self.failures.wait_after(&error).await,
             }
         }
@@ -85,40 +86,86 @@ mod tests {
     use super::*;
     use crate::door::http::Listeners;
     use crate::door::tests::{context, settings};
+    use crate::telemetry::turned::Why;
 
-    const DEADLINE: Duration = Duration::from_secs(5);
+    const DEADLINE: Duration = Duration::from_secs(30);
 
-    /// Whether a scraper that connects now is served.
-    async fn is_served(address: SocketAddr) -> io::Result<bool> {
-        let mut scraper = TcpStream::connect(address).await?;
-        let question = b"GET /healthz HTTP/1.1\r\nhost: tidegate\r\n\r\n";
-        scraper.write_all(question).await?;
-        let mut head = [0; 12];
-        scraper.read_exact(&mut head).await?;
-        Ok(&head == b"HTTP/1.1 200")
-    }
-
-    #[tokio::test]
-    async fn scrapers_that_ask_nothing_take_a_bounded_number_of_connections() {
+    /// The port, served, and what it counts.
+    fn port() -> (tempfile::TempDir, SocketAddr, Arc<crate::door::Context>) {
         let directory = tempfile::tempdir().unwrap();
         let mut settings = settings(directory.path());
         settings.metrics_listen = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
         let door = Listeners::open(&settings).unwrap();
         let address = door.metrics_address().unwrap();
-        tokio::spawn(door.serve(context()));
-        let mut open = Vec::new();
-        for _ in 0..SCRAPERS_MAX {
-            open.push(TcpStream::connect(address).await.unwrap());
-        }
-        let mut over = TcpStream::connect(address).await.unwrap();
-        let mut text = String::new();
-        let read = over.read_to_string(&mut text);
-        tokio::time::timeout(DEADLINE, read).await.unwrap().unwrap();
-        assert!(text.starts_with("HTTP/1.1 503"), "{text}");
-        assert!(text.contains("connections: all 64 are taken"), "{text}");
+        let context = context();
+        tokio::spawn(door.serve(Arc::clone(&context)));
+        (directory, address, context)
+    }
 
-        drop(open);
-        let served = async { while !is_served(address).await.unwrap_or(false) {} };
-        tokio::time::timeout(DEADLINE, served).await.unwrap();
+    /// The answer to a question on a connection of its own.
+    async fn answer(address: SocketAddr, path: &str, host: &str) -> io::Result<String> {
+        let mut scraper = TcpStream::connect(address).await?;
+        let question = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+        scraper.write_all(question.as_bytes()).await?;
+        let mut text = String::new();
+        scraper.read_to_string(&mut text).await?;
+        Ok(text)
+    }
+
+    #[tokio::test]
+    async fn field_b5_connections_that_drip_keep_nobody_out_and_are_counted() {
+        let (_directory, address, context) = port();
+        let mut open = Vec::new();
+        for _ in 0..SCRAPERS_MAX * 2 {
+            let mut dripping = TcpStream::connect(address).await.unwrap();
+            dripping.write_all(b"GET /metrics HTT").await.unwrap();
+            open.push(dripping);
+        }
+        for _ in 0..3 {
+            let answer = answer(address, "/metrics", "localhost");
+            let text = tokio::time::timeout(DEADLINE, answer)
+                .await
+                .unwrap()
+                .unwrap();
+            assert!(text.starts_with("HTTP/1.1 200"), "{text}");
+        }
+        let counts = context.metrics.turned().all();
+        let made_room: u64 = counts
+            .filter(|(why, _count)| *why == Why::MadeRoom)
+            .map(|(_why, count)| count)
+            .sum();
+        assert!(made_room >= 64, "{made_room}");
+    }
+
+    #[tokio::test]
+    async fn field_b5_a_name_that_was_pointed_here_is_told_nothing() {
+        let (_directory, address, _context) = port();
+        for path in ["/metrics", "/healthz", "/readyz", "/v1/status"] {
+            let text = answer(address, path, "evil.example").await.unwrap();
+            assert!(text.starts_with("HTTP/1.1 421"), "{text}");
+            assert!(!text.contains("tidegate_build_info"), "{text}");
+            assert!(text.contains("http.metrics_hosts"), "{text}");
+        }
+        let text = answer(address, "/metrics", "127.0.0.1:9469").await.unwrap();
+        let turned = "tidegate_metrics_port_turned_away_total{cause=\"foreign_host\"} 4";
+        assert!(text.contains(turned), "{text}");
+    }
+
+    #[tokio::test]
+    async fn field_b5_scrapes_within_half_a_second_are_one_text() {
+        let (_directory, address, _context) = port();
+        let uptime = |text: String| {
+            let mut lines = text.lines();
+            let line = lines.find(|line| line.starts_with("tidegate_uptime_seconds"));
+            line.unwrap().to_owned()
+        };
+        let mut told = Vec::new();
+        for _ in 0..8 {
+            told.push(uptime(
+                answer(address, "/metrics", "localhost").await.unwrap(),
+            ));
+        }
+        told.dedup();
+        assert!(told.len() < 8, "each scrape was made anew: {told:?}");
     }
 }

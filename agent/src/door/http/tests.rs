@@ -100,7 +100,7 @@ pub(super) async fn exchange<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + U
 ) -> Answer {
     let length = body.len();
     let request = format!(
-        "{method} {path} HTTP/1.1\r\nhost: tidegate\r\nconnection: close\r\n\
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
          content-length: {length}\r\n\r\n{body}"
     );
     stream.write_all(request.as_bytes()).await.unwrap();
