@@ -91,7 +91,7 @@ mod tests {
     const DEADLINE: Duration = Duration::from_secs(30);
 
     /// The port, served, and what it counts.
-    fn port() -> (tempfile::TempDir, SocketAddr, Arc<crate::door::Context>) {
+    fn port() -> (tempfile::TempDir, SocketAddr, Arc<Context>) {
         let directory = tempfile::tempdir().unwrap();
         let mut settings = settings(directory.path());
         settings.metrics_listen = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
