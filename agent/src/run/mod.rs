@@ -12,6 +12,7 @@ mod ready;
 mod reload;
 mod serve;
 mod start_text;
+mod told;
 
 use std::io;
 use std::path::PathBuf;
