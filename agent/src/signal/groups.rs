@@ -7,10 +7,11 @@ use super::host::HostSignals;
 use super::jvm::Jvms;
 use super::kept_file::ReadBuffer;
 use super::kernel::{GroupKernel, slot_of};
-use super::layout::Places;
+use super::layout::{Layout, Places};
 use super::processes::{Processes, Scan, ThreadGroup};
 use super::reading::{Fault, Missing, Readings};
 use super::runqueue::Neighbour;
+use super::same_processes::{Proved, SameProcesses, proved_places};
 
 /// Most groups that are watched at once; with the host they fill the board's scopes.
 pub const GROUPS_MAX: usize = tidegate_abi::geometry::SCOPES_MAX as usize - 1;
@@ -42,7 +43,10 @@ pub struct Group {
     dir: PathBuf,
     pattern: Option<PatternKey>,
     places: Places,
-    signals: CgroupSignals,
+    /// How it is proved that its groups of several hierarchies are one, where there are several.
+    same: Option<Box<SameProcesses>>,
+    proved: Proved,
+    signals: Box<CgroupSignals>,
     processes: Processes,
     jvms: Jvms,
     pub(super) kernel: Box<GroupKernel>,
@@ -97,6 +101,62 @@ impl Group {
         none_seen.then(|| unseen.map_or(Fault::NoJvm, |missing| missing.fault))
     }
 
+    /// A group that nothing was read of yet.
+    fn boxed(
+        life: u64,
+        (path, dir): (PathBuf, PathBuf),
+        places: Places,
+        above: &mut Above,
+    ) -> Box<Self> {
+        let same = SameProcesses::of(&places).map(Box::new);
+        let proved = first_proofs(same.as_deref());
+        let signals = Box::new(CgroupSignals::new(&proved_places(&places, &proved), above));
+        Box::new(Self {
+            life,
+            path,
+            processes: Processes::new(&dir),
+            dir,
+            pattern: None,
+            same,
+            proved,
+            signals,
+            jvms: Jvms::default(),
+            kernel: Box::default(),
+            places,
+            readings: Readings::new(),
+        })
+    }
+
+    /// Looks whether its groups of several hierarchies are still one, and where they are if they are not.
+    fn prove(
+        &mut self,
+        layout: &Layout,
+        above: &mut Above,
+        scan: &mut Scan,
+        buffer: &mut ReadBuffer,
+    ) {
+        let Some(same) = &mut self.same else { return };
+        let Some(mut proved) = same.look(layout, scan, buffer) else {
+            return;
+        };
+        let is_whole = self.places.all_found() && proved.iter().all(Result::is_ok);
+        let is_new = !is_whole && same.has_processes();
+        let anew = is_new.then(|| layout.places_of_path(&self.path));
+        let anew = anew.filter(|anew| *anew != self.places);
+        if anew.is_none() && proved == self.proved {
+            return;
+        }
+        let before = proved_places(&self.places, &self.proved);
+        if let Some(places) = anew {
+            self.same = SameProcesses::of(&places).map(Box::new);
+            proved = first_proofs(self.same.as_deref());
+            self.places = places;
+        }
+        self.proved = proved;
+        let now = proved_places(&self.places, &self.proved);
+        self.signals.follow(&before, &now, above);
+    }
+
     /// What it keeps of the kernel's programs, and where their signals go.
     pub(super) fn kernel_and_readings(&mut self) -> (&mut GroupKernel, &mut Readings) {
         (&mut self.kernel, &mut self.readings)
@@ -113,6 +173,11 @@ impl Group {
     }
 }
 
+/// What is believed before the first look at the lists of processes.
+fn first_proofs(same: Option<&SameProcesses>) -> Proved {
+    same.map_or([Ok(()); 3], SameProcesses::at_first)
+}
+
 /// All watched groups.
 #[derive(Debug)]
 pub(crate) struct Groups {
@@ -121,6 +186,8 @@ pub(crate) struct Groups {
     lives: u64,
     /// The slot whose threads are looked at first in the next tick.
     next_look: usize,
+    /// The slot that was proved last.
+    next_proof: usize,
 }
 
 impl Groups {
@@ -131,6 +198,7 @@ impl Groups {
             above: Above::default(),
             lives: 0,
             next_look: 0,
+            next_proof: 0,
         }
     }
 
@@ -147,7 +215,8 @@ impl Groups {
                 fault: Fault::Os(libc::ENOENT),
             });
         }
-        if let Some((key, _)) = self.iter().find(|(_key, group)| group.places == places) {
+        // One directory of the cpu controller, one group, wherever the other hierarchies have its processes.
+        if let Some((key, _)) = self.iter().find(|(_key, group)| group.dir == dir) {
             return Ok(key);
         }
         let slot = self.free_slot().ok_or(Missing {
@@ -155,18 +224,8 @@ impl Groups {
             fault: Fault::TooMany,
         })?;
         self.lives = self.lives.saturating_add(1);
-        let group = Box::new(Group {
-            life: self.lives,
-            path: Path::new("/").join(&cpu.below),
-            dir: dir.clone(),
-            pattern: None,
-            signals: CgroupSignals::new(&places, &mut self.above),
-            processes: Processes::new(&dir),
-            jvms: Jvms::default(),
-            kernel: Box::default(),
-            places,
-            readings: Readings::new(),
-        });
+        let path = Path::new("/").join(&cpu.below);
+        let group = Group::boxed(self.lives, (path, dir), places, &mut self.above);
         match self.slots.get_mut(slot) {
             Some(free) => *free = Some(group),
             None => self.slots.push(Some(group)),
@@ -210,12 +269,39 @@ impl Groups {
         true
     }
 
+    /// Begins a tick: what the looks at processes may cost in it.
+    pub(crate) fn begin_scan(&self, now_ns: u64, scan: &mut Scan) {
+        let groups = self.slots.iter().flatten();
+        scan.begin_tick(now_ns, groups.map(|group| group.processes.kept()).sum());
+    }
+
+    /// Looks whether the groups of several hierarchies are still one, with no more than half of the tick's looks.
+    pub(crate) fn prove(&mut self, layout: &Layout, scan: &mut Scan, buffer: &mut ReadBuffer) {
+        let count = self.slots.len();
+        for _slot in 0..count {
+            if scan.is_half_spent() {
+                return;
+            }
+            self.next_proof = self
+                .next_proof
+                .saturating_add(1)
+                .checked_rem(count)
+                .unwrap_or(0);
+            let group = self.slots.get_mut(self.next_proof).and_then(Option::as_mut);
+            if let Some(group) = group {
+                scan.begin_turn();
+                group.prove(layout, &mut self.above, scan, buffer);
+            }
+        }
+    }
+
     /// Takes one sample of every group, after the host's, and drops those whose directory is gone.
     pub(crate) fn sample(&mut self, now_ns: u64, host: &HostSignals, buffer: &mut ReadBuffer) {
         self.above.begin_tick();
         let mut means = Means {
             now_ns,
             online: host.online(),
+            is_kernels: host.is_kernels(),
             per_cpu: host.per_cpu(),
             buffer,
             above: &mut self.above,
@@ -240,8 +326,6 @@ impl Groups {
         scan: &mut Scan,
         buffer: &mut ReadBuffer,
     ) {
-        let groups = self.slots.iter().flatten();
-        scan.begin_tick(now_ns, groups.map(|group| group.processes.kept()).sum());
         let count = self.slots.len();
         let mut done = 0_usize;
         while done < count && !scan.is_spent() {

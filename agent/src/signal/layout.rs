@@ -5,17 +5,19 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use super::jvm::find::innermost_pid;
 use super::parse::membership::{self, Membership};
 use super::parse::mount_info::{self, CgroupMount};
 use super::reading::{Fault, Missing, Named as _};
 use super::roots::Roots;
 use super::truth::Version;
+use super::view::{Own, View};
 
 /// The hierarchies in sight.
 #[derive(Debug)]
 pub(crate) struct Layout {
     roots: Roots,
-    mounts: Vec<CgroupMount>,
+    views: Vec<View>,
 }
 
 /// One group in one hierarchy.
@@ -27,6 +29,10 @@ pub(crate) struct Place {
     pub(crate) point: PathBuf,
     /// The group below the mount; empty for the top.
     pub(crate) below: PathBuf,
+    /// Whether names of files lack that of their controller.
+    pub(crate) has_no_prefix: bool,
+    /// Whether nothing is above the mount.
+    pub(crate) is_whole: bool,
 }
 
 impl Place {
@@ -61,11 +67,24 @@ pub(crate) struct Places {
     pub(crate) unified: Result<Place, Missing>,
 }
 
+impl Places {
+    /// Whether each hierarchy that is mounted has a group for it.
+    pub(crate) fn all_found(&self) -> bool {
+        let out_of_sight = |place: &Result<Place, Missing>| {
+            place
+                .as_ref()
+                .is_err_and(|missing| missing.fault == Fault::OutOfSight)
+        };
+        ![&self.cpuacct, &self.cpuset].into_iter().any(out_of_sight)
+    }
+}
+
 impl Layout {
     /// Finds the mounts in mountinfo, or, where that tells none (a fixture, a hidden `/proc`), by the
     /// usual directories below the tree that stands for `/sys/fs/cgroup`.
     pub(crate) fn discover(roots: Roots) -> Self {
         let told = fs::read(roots.proc_file("self/mountinfo")).unwrap_or_default();
+        let own = membership_of(&roots, "self");
         let in_sight = |mount: CgroupMount| {
             Some(CgroupMount {
                 point: roots.mount_point(&mount.point)?,
@@ -80,19 +99,47 @@ impl Layout {
         if mounts.is_empty() {
             mounts = usual_mounts(&roots.cgroup);
         }
-        Self { roots, mounts }
+        let pid = own_pid(&roots);
+        let view = |mount: CgroupMount| {
+            let path = own.as_ref().ok().and_then(|own| own.in_mount(&mount));
+            View::new(mount, &Own { pid, path })
+        };
+        Self {
+            views: mounts.into_iter().map(view).collect(),
+            roots,
+        }
     }
 
     /// Directory of the group at the top of the cpu hierarchy.
     pub(crate) fn top(&self) -> Option<&Path> {
-        let v1 = self.mounts.iter().find(|mount| mount.has_v1("cpu"));
-        let mount = v1.or_else(|| self.mounts.iter().find(|mount| mount.is_v2()));
-        mount.map(|mount| mount.point.as_path())
+        Some(&self.view_of("cpu")?.mount.point)
+    }
+
+    /// The hierarchy of a controller: its own one, else the unified one.
+    fn view_of(&self, controller: &str) -> Option<&View> {
+        let mut views = self.views.iter();
+        let v1 = views.find(|view| view.mount.has_v1(controller));
+        v1.or_else(|| self.views.iter().find(|view| view.mount.is_v2()))
+    }
+
+    /// The group that stands for the reader's own where the path of that is hidden: the top of what is mounted, unless
+    /// that is above the reader's namespace.
+    ///
+    /// # Errors
+    /// No hierarchy is mounted, or its top is not the reader's.
+    pub(crate) fn own_by_mount(&self) -> Result<Places, Missing> {
+        let view = self.view_of("cpu").ok_or(Fault::NotMounted);
+        let own = view.and_then(|view| {
+            let is_own = view.begins_with_own();
+            is_own.then_some(()).ok_or(Fault::OutOfSight)
+        });
+        own.named("cpu")?;
+        Ok(self.places_of_path(Path::new("/")))
     }
 
     /// Whether the cpu controller has a hierarchy of its own, beside the unified one.
     pub(crate) fn has_cpu_hierarchy(&self) -> bool {
-        self.mounts.iter().any(|mount| mount.has_v1("cpu"))
+        self.views.iter().any(|view| view.mount.has_v1("cpu"))
     }
 
     /// Directory of the group of a process in the cpu hierarchy.
@@ -107,11 +154,7 @@ impl Layout {
     /// Its `cgroup` file cannot be read.
     pub(crate) fn places_of_process(&self, pid: Option<u32>) -> Result<Places, Missing> {
         let owner = pid.map_or_else(|| "self".to_owned(), |pid| pid.to_string());
-        let path = self.roots.proc.join(owner).join("cgroup");
-        let read = fs::read(path).map_err(|error| Fault::of(&error));
-        let membership = read
-            .and_then(|bytes| membership::parse(&bytes))
-            .named("/proc/PID/cgroup")?;
+        let membership = membership_of(&self.roots, &owner).named("/proc/PID/cgroup")?;
         Ok(Self::places(&|controller| {
             self.place_of_member(controller, &membership)
         }))
@@ -170,17 +213,17 @@ impl Layout {
             .ok_or(Fault::NotMounted)
             .named(controller)?;
         let mut fault = Fault::NotMounted;
-        for mount in &self.mounts {
+        for view in &self.views {
             if !(if v1.is_some() {
-                mount.has_v1(controller)
+                view.mount.has_v1(controller)
             } else {
-                mount.is_v2()
+                view.mount.is_v2()
             }) {
                 continue;
             }
-            match path.strip_prefix(&mount.root) {
-                Ok(below) if !climbs(path) => return Ok(place(mount, below)),
-                _ => fault = Fault::OutOfSight,
+            match view.below(path) {
+                Some(below) => return Ok(place(view, below)),
+                None => fault = Fault::OutOfSight,
             }
         }
         Err(Missing {
@@ -192,10 +235,9 @@ impl Layout {
     /// The group at a path in the hierarchy of a controller. A CPU set binds all groups below it, so
     /// the nearest group that is there will do; for anything else it must be the group itself.
     fn place_of_path(&self, controller: &'static str, below: &Path) -> Result<Place, Missing> {
-        let v1 = self.mounts.iter().find(|mount| mount.has_v1(controller));
-        let mount = v1.or_else(|| self.mounts.iter().find(|mount| mount.is_v2()));
-        let mount = mount.ok_or(Fault::NotMounted).named(controller)?;
-        let found = place(mount, below);
+        let view = self.view_of(controller);
+        let view = view.ok_or(Fault::NotMounted).named(controller)?;
+        let found = place(view, below.to_path_buf());
         if controller == "cpu" || found.dir().is_dir() {
             return Ok(found);
         }
@@ -213,7 +255,8 @@ impl Layout {
 /// Stands for "no v1 controller of that name", so that the unified hierarchy is taken.
 const UNIFIED: &str = "cgroup2";
 
-fn place(mount: &CgroupMount, below: &Path) -> Place {
+fn place(view: &View, below: PathBuf) -> Place {
+    let mount = &view.mount;
     let version = if mount.is_v2() {
         Version::V2
     } else {
@@ -222,8 +265,23 @@ fn place(mount: &CgroupMount, below: &Path) -> Place {
     Place {
         version,
         point: mount.point.clone(),
-        below: below.to_path_buf(),
+        below,
+        has_no_prefix: mount.has_no_prefix(),
+        is_whole: view.is_whole,
     }
+}
+
+fn membership_of(roots: &Roots, owner: &str) -> Result<Membership, Fault> {
+    let path = roots.proc.join(owner).join("cgroup");
+    let bytes = fs::read(path).map_err(|error| Fault::of(&error))?;
+    membership::parse(&bytes)
+}
+
+/// The pid by which lists of the kernel call this process. A `/proc` of an outer pid namespace calls it otherwise.
+fn own_pid(roots: &Roots) -> u32 {
+    let status = fs::read(roots.proc_file("self/status")).unwrap_or_default();
+    let told = innermost_pid(&status).and_then(|pid| u32::try_from(pid).ok());
+    told.unwrap_or_else(std::process::id)
 }
 
 /// A path for people and labels. What is no UTF-8 or no character to print is written as `\xNN`, so that two groups
@@ -251,11 +309,6 @@ fn escape(bytes: &[u8], text: &mut String) {
     }
 }
 
-/// Whether a path leads out of the reader's cgroup namespace, as the kernel writes it.
-fn climbs(path: &Path) -> bool {
-    path.starts_with("/..")
-}
-
 fn first_process(dir: &Path) -> Option<u32> {
     let text = fs::read_to_string(dir.join("cgroup.procs")).ok()?;
     text.lines().next()?.parse().ok().filter(|pid| *pid != 0)
@@ -272,6 +325,11 @@ fn usual_mounts(root: &Path) -> Vec<CgroupMount> {
     let at_top = mount(root.to_path_buf(), None);
     if root.join("cgroup.controllers").exists() {
         return vec![at_top];
+    }
+    // An empty directory is there on every system, whether anything is mounted or not.
+    let is_empty = fs::read_dir(root).is_ok_and(|mut names| names.next().is_none());
+    if is_empty {
+        return Vec::new();
     }
     let there = |name: &str| Some(root.join(name)).filter(|point| point.is_dir());
     let mut found: Vec<CgroupMount> = ["cpu,cpuacct", "cpu", "cpuacct", "cpuset"]

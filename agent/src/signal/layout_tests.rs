@@ -50,9 +50,18 @@ fn hybrid_apart() -> Tree {
     ])
 }
 
+/// Process 77 is in the group of each hierarchy.
+fn with_member(tree: &Tree) {
+    let lists = ["cpu/c", "cpuacct/b", "cpuset/a"].map(|dir| format!("cgroup/{dir}/cgroup.procs"));
+    for list in &lists {
+        tree.write(&[(list, "77\n")]);
+    }
+}
+
 #[test]
 fn each_controller_is_read_at_its_own_path() {
     let tree = hybrid_apart();
+    with_member(&tree);
     let mut sampler = tree.sampler();
     let key = sampler.watch_process(77).unwrap();
     sampler.sample(SECOND_NS);
@@ -104,6 +113,7 @@ fn a_path_alone_finds_the_other_hierarchies_by_a_member() {
 #[test]
 fn a_path_without_members_is_looked_for_under_the_same_name() {
     let tree = hybrid_apart();
+    tree.write(&[("cgroup/cpu/c/cgroup.procs", "")]);
     let (sampler, key) = tree.watching("/c");
     let used = missing(&sampler, key, SignalId::UsedCpus);
     assert_eq!((used.source, used.fault), ("cpuacct", Fault::OutOfSight));
@@ -137,6 +147,8 @@ fn joint_controllers_and_the_same_group_in_cgroup2() {
                 "684633761\n",
             ),
             ("cgroup/cpuset/cpuset.effective_cpus", "0-1\n"),
+            ("cgroup/cpu,cpuacct/s/burn.service/cgroup.procs", "5\n"),
+            ("cgroup/unified/s/burn.service/cgroup.procs", "5\n"),
             (
                 "cgroup/unified/s/burn.service/cpu.pressure",
                 "some total=5\n",
@@ -187,6 +199,7 @@ fn a_mount_that_shows_one_container_only_is_resolved() {
 #[test]
 fn without_mountinfo_the_usual_directories_are_taken() {
     let tree = hybrid_apart();
+    with_member(&tree);
     std::fs::remove_file(tree.path("proc/self/mountinfo")).unwrap();
     let mut sampler = tree.sampler();
     let key = sampler.watch_process(77).unwrap();
@@ -225,4 +238,100 @@ fn names_of_odd_bytes_stay_apart_and_print_nothing_odd() {
     assert_eq!(told(b"/a/\xfe"), "/a/\\xfe");
     assert_eq!(told(b"/\x1b[2J\t\""), "/\\x1b[2J\\x09\"");
     assert_eq!(told("/\u{85}ü\\x2d".as_bytes()), "/\\xc2\\x85ü\\x2d");
+}
+
+/// A v1 host with cpu and cpuacct apart, and the group `g` in both; process 5 is in these groups.
+fn apart(cpu: &str, cpuacct: &str) -> Tree {
+    let mounts = mount("/", "/cpu", "cpu") + &mount("/", "/cpuacct", "cpuacct");
+    let tree = Tree::new(&[
+        STAT,
+        ("proc/self/mountinfo", &mounts),
+        ("cgroup/cpu/cgroup.procs", ""),
+        ("cgroup/cpu/release_agent", ""),
+        ("cgroup/cpu/g/cpu.cfs_quota_us", "50000\n"),
+        ("cgroup/cpu/g/cpu.cfs_period_us", "100000\n"),
+        ("cgroup/cpuacct/release_agent", ""),
+        ("cgroup/cpuacct/cpuacct.usage", "0\n"),
+        ("cgroup/cpuacct/g/cpuacct.usage", "0\n"),
+    ]);
+    join(&tree, cpu, cpuacct);
+    tree
+}
+
+fn join(tree: &Tree, cpu: &str, cpuacct: &str) {
+    let list = |path: &str, of: &str| if path == of { "5\n" } else { "" };
+    tree.write(&[
+        (
+            "proc/5/cgroup",
+            &format!("2:cpuacct:{cpuacct}\n1:cpu:{cpu}\n"),
+        ),
+        ("cgroup/cpu/g/cgroup.procs", list(cpu, "/g")),
+        ("cgroup/cpuacct/g/cgroup.procs", list(cpuacct, "/g")),
+        ("cgroup/cpuacct/cgroup.procs", list(cpuacct, "/")),
+    ]);
+}
+
+/// So much CPU time was used in the group, and in the whole machine.
+fn used(tree: &Tree, group_ms: u64, all_ms: u64) {
+    tree.write(&[
+        (
+            "cgroup/cpuacct/g/cpuacct.usage",
+            &format!("{group_ms}000000\n"),
+        ),
+        ("cgroup/cpuacct/cpuacct.usage", &format!("{all_ms}000000\n")),
+    ]);
+}
+
+#[test]
+fn field_s1_a_group_is_measured_by_its_own_counters_or_not_at_all() {
+    let tree = apart("/g", "/");
+    let mut sampler = tree.sampler();
+    let key = sampler.watch_process(5).unwrap();
+    for second in 1..4 {
+        used(&tree, 0, second * 1400);
+        sampler.sample(second * SECOND_NS);
+        let used = missing(&sampler, key, SignalId::UsedCpus);
+        assert!(
+            matches!(used.fault, Fault::OtherProcesses | Fault::NotSampled),
+            "{used}"
+        );
+    }
+    // The process joins the second group as well.
+    join(&tree, "/g", "/g");
+    for second in 4..8 {
+        used(&tree, second * 400, second * 1800);
+        sampler.sample(second * SECOND_NS);
+    }
+    close(value(&sampler, key, SignalId::UsedCpus), 0.4);
+    close(value(&sampler, key, SignalId::Cpu), 0.8);
+    // And leaves it again.
+    join(&tree, "/g", "/");
+    for second in 8..12 {
+        sampler.sample(second * SECOND_NS);
+    }
+    assert_eq!(
+        missing(&sampler, key, SignalId::Cpu).fault,
+        Fault::OtherProcesses
+    );
+}
+
+#[test]
+fn field_s18_a_group_that_was_empty_is_one_scope_when_its_first_process_comes() {
+    let tree = apart("/", "/");
+    std::fs::remove_dir_all(tree.path("cgroup/cpuacct/g")).unwrap();
+    let mut sampler = tree.sampler();
+    let configured = sampler.watch_path(Path::new("/g")).unwrap();
+    sampler.sample(SECOND_NS);
+    tree.write(&[("cgroup/cpuacct/h/cpuacct.usage", "0\n")]);
+    tree.write(&[("cgroup/cpuacct/h/cgroup.procs", "5\n")]);
+    tree.write(&[("cgroup/cpu/g/cgroup.procs", "5\n")]);
+    tree.write(&[("proc/5/cgroup", "2:cpuacct:/h\n1:cpu:/g\n")]);
+    assert_eq!(sampler.watch_process(5), Ok(configured));
+    for second in 2..7 {
+        let used = format!("{}00000000\n", 3 * second);
+        tree.write(&[("cgroup/cpuacct/h/cpuacct.usage", &used)]);
+        sampler.sample(second * SECOND_NS);
+    }
+    close(value(&sampler, configured, SignalId::UsedCpus), 0.3);
+    assert_eq!(sampler.groups().count(), 1);
 }

@@ -66,8 +66,10 @@ mod remedy;
 mod report_tests;
 mod roots;
 mod runqueue;
+mod same_processes;
 mod sampler;
 mod truth;
+mod view;
 
 pub use accept_queue::AcceptQueues;
 pub use cgroup::{CpusBusy, Limiter};

@@ -34,12 +34,22 @@ pub enum Fault {
     TooFewPeriods,
     /// No group from this one up to the top has a CPU quota.
     NoQuota,
+    /// No group in sight has a CPU quota, and there are groups above that are not in sight.
+    NoQuotaInSight,
+    /// More CPUs are in use than were found: a limit was misread.
+    OverCpus,
     /// The controller is mounted nowhere in sight.
     NotMounted,
     /// The path of the group is not visible below the mount.
     OutOfSight,
     /// The hierarchy does not set this group apart from others.
     NotSetApart,
+    /// The hierarchies have different processes in the groups that should be one.
+    OtherProcesses,
+    /// More tasks than there are threads.
+    MoreThanThreads,
+    /// Zeros in place of what no running machine has zero of.
+    NotTold,
     /// The kernel does not define this value here.
     Undefined,
     /// The quantity belongs to the host and is not told per group.
@@ -52,6 +62,16 @@ pub enum Fault {
     NoJvm,
     /// The JVM keeps no file with its counters.
     NoPerfData,
+    /// The file is not the JVM's own, or cannot be proved to be.
+    NotItsOwn,
+    /// A collector of the JVM has a name that is not known, so what it counts is not known.
+    UnknownCollector,
+    /// The collector counts what it does beside the program as if it had stopped it.
+    CountsConcurrent,
+    /// The collector makes no full collection that stops the JVM.
+    NoFullGc,
+    /// There are so many threads that not all of them were looked at yet.
+    StillLooking,
     /// The group did nothing that a share could be told of.
     Idle,
     /// The value has not moved while the machine did.
@@ -101,6 +121,26 @@ impl fmt::Display for Fault {
             Self::Malformed(name) => write!(f, "{name} does not hold what it should"),
             Self::TooFewPeriods => f.write_str("too few quota periods passed"),
             Self::NoQuota => f.write_str("no CPU quota is set here or above"),
+            Self::NoQuotaInSight => {
+                f.write_str("no CPU quota is visible, and the groups above the mount are not")
+            }
+            Self::OverCpus => {
+                f.write_str("more CPUs are in use than the limits in sight allow: one is misread")
+            }
+            Self::OtherProcesses => {
+                f.write_str("holds other processes than the same group of the cpu controller")
+            }
+            Self::MoreThanThreads => f.write_str("counts more tasks than there are threads"),
+            Self::NotTold => f.write_str("holds zeros: this kernel or sandbox does not tell it"),
+            Self::NotItsOwn => f.write_str("the file is not proved to be this JVM's own"),
+            Self::UnknownCollector => f.write_str("the JVM's collector has an unknown name"),
+            Self::CountsConcurrent => {
+                f.write_str("the JVM's collector counts work that stops nobody as collections")
+            }
+            Self::NoFullGc => {
+                f.write_str("the JVM's collector makes no full collection that stops it")
+            }
+            Self::StillLooking => f.write_str("first look at all its threads: not finished yet"),
             Self::NotMounted => f.write_str("the controller is not mounted in sight"),
             Self::OutOfSight => f.write_str("the group is not visible below the mount"),
             Self::NotSetApart => f.write_str("the hierarchy does not set this group apart"),

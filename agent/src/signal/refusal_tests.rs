@@ -78,7 +78,7 @@ const V2: [File; 7] = [
     ("cgroup/app/cgroup.procs", "10\n", "10\n"),
 ];
 
-const V1: [File; 8] = [
+const V1: [File; 10] = [
     ("cgroup/cpu/app/cpu.cfs_quota_us", "50000\n", "50000\n"),
     ("cgroup/cpu/app/cpu.cfs_period_us", "100000\n", "100000\n"),
     (
@@ -95,6 +95,8 @@ const V1: [File; 8] = [
     ("cgroup/cpuacct/app/cpuacct.usage_sys", "5\n", "100000005\n"),
     ("cgroup/cpuset/app/cpuset.effective_cpus", "0\n", "0\n"),
     ("cgroup/cpu/app/cgroup.procs", "10\n", "10\n"),
+    ("cgroup/cpuacct/app/cgroup.procs", "10\n", "10\n"),
+    ("cgroup/cpuset/app/cgroup.procs", "10\n", "10\n"),
 ];
 
 /// What the second of two samples reads of the host and of the group, while one file fails from a sample on.

@@ -23,6 +23,19 @@ impl Missing {
             Fault::NoQuota => {
                 "set a quota, such as CPUQuota= of the unit; without one nothing throttles"
             }
+            Fault::NoQuotaInSight => {
+                "nothing, if the container has none; else run the agent outside of it"
+            }
+            Fault::OverCpus => "declare the CPUs of the group: cpus in its [[scope]]",
+            Fault::OtherProcesses => {
+                "let its processes join the same group in the hierarchy of every controller"
+            }
+            Fault::MoreThanThreads => "nothing: the kernel counts wrong",
+            Fault::NotTold => "nothing: this kernel or sandbox does not tell it",
+            Fault::NotItsOwn => "give each container a /tmp of its own",
+            Fault::UnknownCollector => "an agent that knows this collector",
+            Fault::CountsConcurrent | Fault::NoFullGc => "nothing: this collector does not tell it",
+            Fault::StillLooking => "nothing: it comes when all threads were looked at",
             Fault::NotMounted => "mount the controller where this process sees it",
             Fault::OutOfSight => "run outside the container, or mount the host's cgroups into it",
             Fault::NotSetApart => {

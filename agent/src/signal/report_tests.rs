@@ -26,7 +26,7 @@ use super::reading::{Fault, Readings};
 
 /// A hybrid host with every kind of v1 file that is read, as content of the first sample and of the second.
 /// Nothing of it is 0 in the second.
-const HYBRID: [(&str, &str, &str); 9] = [
+const HYBRID: [(&str, &str, &str); 11] = [
     (
         "proc/stat",
         "cpu  100 0 50 850 0 0 0 10\ncpu0 1\ncpu1 1\nprocs_running 2\nprocs_blocked 1\n",
@@ -44,6 +44,8 @@ const HYBRID: [(&str, &str, &str); 9] = [
         "2:cpuacct:/app\n1:cpu:/app\n0::/\n",
         "2:cpuacct:/app\n1:cpu:/app\n0::/\n",
     ),
+    ("cgroup/cpu/app/cgroup.procs", "77\n", "77\n"),
+    ("cgroup/cpuacct/app/cgroup.procs", "77\n", "77\n"),
     ("cgroup/cpu/app/cpu.cfs_quota_us", "20000\n", "20000\n"),
     ("cgroup/cpu/app/cpu.cfs_period_us", "100000\n", "100000\n"),
     (

@@ -8,7 +8,7 @@ pub struct Roots {
     /// The tree that stands for `/proc` (`--proc-root DIR`).
     pub proc: PathBuf,
     /// The tree that stands for `/sys/fs/cgroup` (`--cgroup-root DIR`). Mounts that mountinfo
-    /// names elsewhere are read where they are, but only while this is the default.
+    /// names elsewhere, as on Android, are read in the tree around it, where it ends as the default does.
     pub cgroup: PathBuf,
 }
 
@@ -38,9 +38,18 @@ impl Roots {
         match point.strip_prefix(CGROUP_ROOT) {
             Ok(below) if below.as_os_str().is_empty() => Some(self.cgroup.clone()),
             Ok(below) => Some(self.cgroup.join(below)),
-            Err(_elsewhere) if self.cgroup == Path::new(CGROUP_ROOT) => Some(point.to_path_buf()),
-            Err(_elsewhere) => None,
+            Err(_elsewhere) => {
+                let below = point.strip_prefix("/").unwrap_or(point);
+                Some(self.system()?.join(below))
+            }
         }
+    }
+
+    /// The tree that stands for `/`.
+    fn system(&self) -> Option<&Path> {
+        let usual = Path::new(CGROUP_ROOT).strip_prefix("/").ok()?;
+        let is_usual = self.cgroup.ends_with(usual);
+        is_usual.then(|| self.cgroup.ancestors().nth(usual.iter().count()))?
     }
 }
 
@@ -59,6 +68,14 @@ mod tests {
         assert_eq!(at("/sys/fs/cgroup/cpu"), Some("/host/cg/cpu".into()));
         assert_eq!(at("/host/cg/cpu"), Some("/host/cg/cpu".into()));
         assert_eq!(at("/cgroup/cpu"), None);
+        let around = Roots {
+            proc: "/host/proc".into(),
+            cgroup: "/host/sys/fs/cgroup".into(),
+        };
+        assert_eq!(
+            around.mount_point(Path::new("/dev/cpuset")),
+            Some("/host/dev/cpuset".into())
+        );
         assert_eq!(
             Roots::default().mount_point(Path::new("/cgroup/cpu")),
             Some("/cgroup/cpu".into())

@@ -71,7 +71,10 @@ impl Sampler {
     pub fn watch_own(&mut self) -> Result<GroupKey, Missing> {
         let places = self.layout.places_of_process(None);
         match places.and_then(|places| self.groups.watch(places)) {
-            Err(missing) if missing.fault != Fault::TooMany => self.watch_path(Path::new("/")),
+            Err(missing) if missing.fault != Fault::TooMany => {
+                let top = self.layout.own_by_mount()?;
+                self.groups.watch(top)
+            }
             told => told,
         }
     }
@@ -123,6 +126,9 @@ impl Sampler {
         }
         self.host
             .sample(now_ns, &mut self.buffer, &mut self.host_readings);
+        self.groups.begin_scan(now_ns, &mut self.scan);
+        self.groups
+            .prove(&self.layout, &mut self.scan, &mut self.buffer);
         self.groups.sample(now_ns, &self.host, &mut self.buffer);
         self.groups
             .look_at_threads(now_ns, &mut self.scan, &mut self.buffer);

@@ -131,6 +131,8 @@ mod tests {
             version: Version::V2,
             point: "/cg".into(),
             below: below.into(),
+            has_no_prefix: false,
+            is_whole: true,
         };
         let mut shared: Shared<u32> = Shared::default();
         let one = shared.take(&place("a"), |_place| 1);

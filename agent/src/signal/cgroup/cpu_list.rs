@@ -6,7 +6,10 @@ use super::super::parse::cpu_set::{self, CpuSet};
 use super::super::reading::{Fault, Missing, Named as _};
 use super::above::{Above, OfTick, SharedKey};
 
-/// CPU lists of a group and of every group above it, the topmost first.
+/// What the names of its files begin with, mostly.
+const CPUSET: &str = "cpuset.";
+
+/// CPU lists of a group and of every group above it, the group itself first.
 #[derive(Debug)]
 pub(super) struct CpuListChain {
     levels: Vec<SharedKey>,
@@ -16,12 +19,11 @@ impl CpuListChain {
     /// Readers for the group at `place` and all above it up to the mount.
     pub(super) fn new(place: &Place, above: &mut Above) -> Self {
         let lists = &mut above.cpu_lists;
-        let mut levels: Vec<_> = place
-            .chain()
-            .map(|place| lists.take(&place, CpuListReader::new))
-            .collect();
-        levels.reverse();
-        Self { levels }
+        let levels = place.chain();
+        let levels = levels.map(|place| lists.take(&place, CpuListReader::new));
+        Self {
+            levels: levels.collect(),
+        }
     }
 
     /// Ends the readers that no other group has.
@@ -31,35 +33,26 @@ impl CpuListChain {
         }
     }
 
-    /// The CPUs that every level allows and that are online. `online` without CPUs is "not known".
+    /// The list of the nearest group that has one: what the kernel says that this group may run on. A partition has
+    /// CPUs that no group above it has, so lists of several groups are never put together. `false` = none has a list.
     ///
     /// # Errors
     /// A list that is there and cannot be told.
     pub(super) fn sample(
         &self,
-        online: &CpuSet,
         buffer: &mut ReadBuffer,
         above: &mut Above,
-    ) -> Result<CpuSet, Missing> {
-        let mut allowed = *online;
+        allowed: &mut CpuSet,
+    ) -> Result<bool, Missing> {
         for level in &self.levels {
             if let Some(reader) = above.cpu_lists.get_mut(*level)
                 && let Some(list) = reader.read(above.tick, buffer)?
             {
-                narrow(&mut allowed, list);
+                *allowed = *list;
+                return Ok(true);
             }
         }
-        Ok(allowed)
-    }
-}
-
-/// Takes away what one level does not allow. Where nothing would be left the kernel lets the group
-/// run where its parent may.
-fn narrow(allowed: &mut CpuSet, list: &CpuSet) {
-    if allowed.is_empty() {
-        *allowed = *list;
-    } else if allowed.meets(list) {
-        allowed.keep_only(list);
+        Ok(false)
     }
 }
 
@@ -74,8 +67,12 @@ impl CpuListReader {
     fn new(place: &Place) -> Self {
         let dir = place.dir();
         let names = place.version.truth().cpu_lists;
+        let path = |name: &str| {
+            let short = name.strip_prefix(CPUSET).filter(|_| place.has_no_prefix);
+            dir.join(short.unwrap_or(name))
+        };
         Self {
-            files: names.map(|name| (name, KeptFile::new(dir.join(name)))),
+            files: names.map(|name| (name, KeptFile::new(path(name)))),
             read: OfTick::default(),
         }
     }

@@ -2,7 +2,9 @@
 
 mod above;
 mod cpu_list;
+mod doubt;
 mod quota;
+mod recent;
 mod shared_cpus;
 mod throttle;
 mod usage;
@@ -22,13 +24,15 @@ use tidegate_abi::signal::SignalId;
 
 pub(crate) use self::above::Above;
 use self::cpu_list::CpuListChain;
+use self::doubt::Doubt;
 use self::quota::{ChainSample, QuotaChain};
+use self::recent::RecentUse;
 pub use self::shared_cpus::CpusBusy;
 use self::shared_cpus::SharedCpus;
 use self::usage::{Moment, Usage, UsageReader};
 use super::host::PerCpu;
 use super::kept_file::ReadBuffer;
-use super::layout::Places;
+use super::layout::{Place, Places};
 use super::parse::cpu_set::CpuSet;
 use super::pressure::{self, PressureSignals};
 use super::reading::{Fault, Missing, Readings};
@@ -56,6 +60,8 @@ enum LimitedBy {
 pub(crate) struct CgroupSignals {
     dir: Result<PathBuf, Missing>,
     usage: Result<UsageReader, Missing>,
+    recent: Box<RecentUse>,
+    doubt: Doubt,
     quotas: Result<QuotaChain, Missing>,
     cpu_lists: Result<CpuListChain, Missing>,
     pressure: Result<PressureSignals, Missing>,
@@ -79,6 +85,8 @@ fn identity(dir: &Path) -> Option<Identity> {
 pub(crate) struct Means<'a> {
     pub(crate) now_ns: u64,
     pub(crate) online: &'a CpuSet,
+    /// Whether the kernel itself tells `online` and `per_cpu`, by its own numbers.
+    pub(crate) is_kernels: bool,
     pub(crate) per_cpu: &'a PerCpu,
     pub(crate) buffer: &'a mut ReadBuffer,
     pub(crate) above: &'a mut Above,
@@ -87,23 +95,39 @@ pub(crate) struct Means<'a> {
 impl CgroupSignals {
     /// Readers for the group at these places; nothing is opened yet.
     pub(crate) fn new(places: &Places, above: &mut Above) -> Self {
-        let at = |place: &Result<_, Missing>| place.clone();
-        let pressure_files = |dir: PathBuf| {
-            ["cpu.pressure", "memory.pressure", "io.pressure"].map(|name| (name, dir.join(name)))
-        };
-        let dir = at(&places.cpu).map(|place| place.dir());
+        let cpu = places.cpu.as_ref().map_err(|missing| *missing);
+        let dir = cpu.map(Place::dir);
         Self {
             identity: dir.as_ref().ok().and_then(|dir| identity(dir)),
             dir,
-            usage: at(&places.cpuacct).map(|place| UsageReader::new(&place)),
-            quotas: at(&places.cpu).map(|place| QuotaChain::new(&place, above)),
-            cpu_lists: at(&places.cpuset).map(|place| CpuListChain::new(&place, above)),
-            pressure: at(&places.unified)
-                .map(|place| PressureSignals::new(pressure_files(place.dir()))),
+            usage: usage_reader(places),
+            recent: Box::new(RecentUse::NEW),
+            doubt: Doubt::default(),
+            quotas: cpu.map(|place| QuotaChain::new(place, above)),
+            cpu_lists: cpu_lists(places, above),
+            pressure: pressure_signals(places),
             limited_by: LimitedBy::Online,
             shared_cpus: SharedCpus::default(),
             cpus_busy: CpusBusy::default(),
             is_gone: false,
+        }
+    }
+
+    /// Reads the same group at other places from now on; what is where it was goes on.
+    pub(crate) fn follow(&mut self, before: &Places, now: &Places, above: &mut Above) {
+        if before.cpuacct != now.cpuacct {
+            self.usage = usage_reader(now);
+            *self.recent = RecentUse::NEW;
+            self.doubt = Doubt::default();
+        }
+        if before.cpuset != now.cpuset {
+            if let Ok(lists) = &self.cpu_lists {
+                lists.end(above);
+            }
+            self.cpu_lists = cpu_lists(now, above);
+        }
+        if before.unified != now.unified {
+            self.pressure = pressure_signals(now);
         }
     }
 
@@ -158,13 +182,20 @@ impl CgroupSignals {
             Err(missing) => Err(*missing),
         };
         put_throttling(chain, out);
-        let allowed = self.allowed(affinity, means);
-        let cpus = allowed.and_then(|allowed| self.effective_cpus(chain, &allowed, means.online));
+        let period_us = chain.ok().and_then(|chain| chain.tightest);
+        let period_us = period_us.map(|(quota, _level)| quota.period_us);
+        let usage = self.recent.take(means.now_ns, usage, period_us);
+        let mut allowed = CpuSet::EMPTY;
+        let known = self.allowed(affinity, means, &mut allowed);
+        let cpus = known.and_then(|()| self.effective_cpus(chain, &allowed, means.online));
+        let cpus = cpus.and_then(|cpus| self.believed(cpus, usage, means));
         out.set(SignalId::EffectiveCpus, cpus);
         put_usage(usage, cpus, out);
-        self.cpus_busy = allowed.map_or(CpusBusy::Unknown, |allowed| {
+        self.cpus_busy = known.map_or(CpusBusy::Unknown, |()| {
             let shared = &mut self.shared_cpus;
-            shared.take(&allowed, means.online, means.per_cpu, out)
+            let busy = shared.take(&allowed, means.online, means.per_cpu, out);
+            let is_told = means.is_kernels || busy == CpusBusy::AsHost;
+            if is_told { busy } else { CpusBusy::Unknown }
         });
         match &mut self.pressure {
             Ok(pressure) => pressure.sample(means.now_ns, means.buffer, out),
@@ -196,19 +227,50 @@ impl CgroupSignals {
         self.identity.is_some() && identity(dir) == self.identity
     }
 
-    /// The CPUs that may be run on: by the cpuset, and by what the processes allow themselves.
-    fn allowed(&self, affinity: &CpuSet, means: &mut Means<'_>) -> Result<CpuSet, Missing> {
-        let online = means.online;
-        let mut allowed = match &self.cpu_lists {
-            Ok(lists) => lists.sample(online, means.buffer, means.above)?,
-            // Without a cpuset hierarchy in sight nothing narrows the online CPUs.
-            Err(_no_cpuset) => *online,
+    /// The CPUs, unless more are in use than that: what was read of them is then wrong. Run time that was saved up is
+    /// the one way to use more for a while.
+    fn believed(&mut self, cpus: f64, usage: Usage, means: &mut Means<'_>) -> Result<f64, Missing> {
+        let Ok(used) = usage.total else {
+            self.doubt.miss(means.now_ns);
+            return Ok(cpus);
         };
-        // Processes that have just been moved may still tell of the CPUs they had before.
-        if allowed.meets(affinity) {
-            allowed.keep_only(affinity);
+        let is_exceeded = self.doubt.take(means.now_ns, used, cpus);
+        let may_burst = |quotas: &QuotaChain| quotas.may_burst(means.buffer, means.above);
+        if is_exceeded && !self.quotas.as_ref().is_ok_and(may_burst) {
+            return Err(Missing {
+                source: "cpu",
+                fault: Fault::OverCpus,
+            });
         }
-        Ok(allowed)
+        Ok(cpus)
+    }
+
+    /// The CPUs that may be run on: by the cpuset, and by what the processes allow themselves. Both are by the kernel's
+    /// own numbers. Those of a `/proc/stat` that something else fills may be others: of them the number alone counts.
+    fn allowed(
+        &self,
+        affinity: &CpuSet,
+        means: &mut Means<'_>,
+        allowed: &mut CpuSet,
+    ) -> Result<(), Missing> {
+        *allowed = *means.online;
+        let is_listed = match &self.cpu_lists {
+            Ok(lists) => lists.sample(means.buffer, means.above, allowed)?,
+            // Without a cpuset hierarchy in sight nothing narrows the online CPUs.
+            Err(missing) if matches!(missing.fault, Fault::NotMounted | Fault::OutOfSight) => false,
+            // One that is not proved to be its own narrows them, and its processes tell how.
+            Err(_unproved) if !affinity.is_empty() => false,
+            Err(missing) => return Err(*missing),
+        };
+        if is_listed || means.is_kernels {
+            // Processes that have just been moved may still tell of the CPUs they had before.
+            if allowed.meets(affinity) {
+                allowed.keep_only(affinity);
+            }
+        } else if (1..allowed.count()).contains(&affinity.count()) {
+            *allowed = *affinity;
+        }
+        Ok(())
     }
 
     /// The least of the tightest quota and the number of CPUs that may be run on.
@@ -226,9 +288,9 @@ impl CgroupSignals {
             LimitedBy::Online
         };
         match chain?.tightest {
-            Some((quota, level)) if count == 0 || quota < f64::from(count) => {
+            Some((quota, level)) if count == 0 || quota.cpus() < f64::from(count) => {
                 self.limited_by = LimitedBy::Quota { level };
-                Ok(quota)
+                Ok(quota.cpus())
             }
             _ if count == 0 => Err(Missing {
                 source: "/proc/stat",
@@ -237,6 +299,24 @@ impl CgroupSignals {
             _ => Ok(f64::from(count)),
         }
     }
+}
+
+fn usage_reader(places: &Places) -> Result<UsageReader, Missing> {
+    let place = places.cpuacct.as_ref().map_err(|missing| *missing);
+    place.map(UsageReader::new)
+}
+
+fn cpu_lists(places: &Places, above: &mut Above) -> Result<CpuListChain, Missing> {
+    let place = places.cpuset.as_ref().map_err(|missing| *missing);
+    place.map(|place| CpuListChain::new(place, above))
+}
+
+fn pressure_signals(places: &Places) -> Result<PressureSignals, Missing> {
+    let place = places.unified.as_ref().map_err(|missing| *missing);
+    let dir = place.map(Place::dir)?;
+    let files = ["cpu.pressure", "memory.pressure", "io.pressure"];
+    let files = files.map(|name| (name, dir.join(name)));
+    Ok(PressureSignals::new(files))
 }
 
 fn put_throttling(chain: Result<ChainSample, Missing>, out: &mut Readings) {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::super::kept_file::{KeptFile, ReadBuffer};
 use super::super::layout::Place;
 use super::super::parse::quota::{self, Quota};
+use super::super::parse::sole_number;
 use super::super::reading::{Fault, Missing, Named as _};
 use super::super::truth::{Truth, Version};
 use super::above::{Above, OfTick, SharedKey};
@@ -14,13 +15,15 @@ use super::throttle::{Counts, Throttling, Window};
 #[derive(Debug)]
 pub(super) struct QuotaChain {
     levels: Vec<(SharedKey, PathBuf)>,
+    /// Whether nothing is above the last of them.
+    is_whole: bool,
 }
 
 /// What the chain says at one sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct ChainSample {
-    /// CPUs of the tightest quota and its level in the chain; `None` without any quota.
-    pub(super) tightest: Option<(f64, usize)>,
+    /// The tightest quota and its level in the chain; `None` without any quota.
+    pub(super) tightest: Option<(Quota, usize)>,
     /// Throttling at the level that suffers most.
     pub(super) throttling: Result<Throttling, Missing>,
 }
@@ -32,6 +35,7 @@ impl QuotaChain {
         let level = |place: Place| (quotas.take(&place, QuotaReader::new), place.below);
         Self {
             levels: place.chain().map(level).collect(),
+            is_whole: place.is_whole,
         }
     }
 
@@ -47,6 +51,14 @@ impl QuotaChain {
         self.levels.get(level).map(|(_key, path)| path.as_path())
     }
 
+    /// Whether a group of the chain may save up run time and use it later.
+    pub(super) fn may_burst(&self, buffer: &mut ReadBuffer, above: &mut Above) -> bool {
+        self.levels.iter().any(|(key, _path)| {
+            let reader = above.quotas.get_mut(*key);
+            reader.is_some_and(|reader| reader.may_burst(buffer))
+        })
+    }
+
     /// Every quota, and throttling wherever there is one.
     ///
     /// # Errors
@@ -59,7 +71,11 @@ impl QuotaChain {
     ) -> Result<ChainSample, Missing> {
         let no_quota = Err(Missing {
             source: "cpu.stat",
-            fault: Fault::NoQuota,
+            fault: if self.is_whole {
+                Fault::NoQuota
+            } else {
+                Fault::NoQuotaInSight
+            },
         });
         let mut sample = ChainSample {
             tightest: None,
@@ -73,11 +89,9 @@ impl QuotaChain {
                 continue;
             };
             let cpus = told.quota.cpus();
-            if sample
-                .tightest
-                .is_none_or(|(tightest, _level)| cpus < tightest)
-            {
-                sample.tightest = Some((cpus, index));
+            let is_tighter = |(tightest, _level): (Quota, usize)| cpus < tightest.cpus();
+            if sample.tightest.is_none_or(is_tighter) {
+                sample.tightest = Some((told.quota, index));
             }
             sample.throttling = worse(sample.throttling, told.throttling);
         }
@@ -93,7 +107,11 @@ fn worse(
     match (one, other) {
         (Ok(one), Ok(other)) if one.of_periods >= other.of_periods => Ok(one),
         (Ok(one), Err(_)) => Ok(one),
-        (Err(missing), Err(_)) if missing.fault != Fault::NoQuota => Err(missing),
+        (Err(missing), Err(_))
+            if !matches!(missing.fault, Fault::NoQuota | Fault::NoQuotaInSight) =>
+        {
+            Err(missing)
+        }
         (_, other) => other,
     }
 }
@@ -103,6 +121,7 @@ fn worse(
 pub(super) struct QuotaReader {
     files: QuotaFiles,
     throttling: ThrottlingReader,
+    burst: KeptFile,
     read: OfTick<Result<Option<Told>, Missing>>,
 }
 
@@ -116,6 +135,10 @@ struct Told {
 impl QuotaReader {
     fn new(place: &Place) -> Self {
         let dir = place.dir();
+        let burst = match place.version {
+            Version::V1 => CFS_BURST,
+            Version::V2 => CPU_BURST,
+        };
         let files = match place.version {
             Version::V1 => QuotaFiles::V1 {
                 quota: KeptFile::new(dir.join(CFS_QUOTA)),
@@ -133,8 +156,17 @@ impl QuotaReader {
                 stat: KeptFile::new(dir.join(truth.periods.file)),
                 window: Window::new(),
             },
+            burst: KeptFile::new(dir.join(burst)),
             read: OfTick::default(),
         }
+    }
+
+    fn may_burst(&mut self, buffer: &mut ReadBuffer) -> bool {
+        let saved = self
+            .burst
+            .read(buffer)
+            .map(|bytes| sole_number(bytes, CPU_BURST));
+        !matches!(saved, Err(_) | Ok(Ok(0)))
     }
 
     fn read(
@@ -147,6 +179,7 @@ impl QuotaReader {
             files,
             throttling,
             read,
+            burst: _,
         } = self;
         *read.get(tick, || {
             let Some(quota) = files.read(buffer)? else {
@@ -183,6 +216,8 @@ impl ThrottlingReader {
 }
 
 const CPU_MAX: &str = "cpu.max";
+const CPU_BURST: &str = "cpu.max.burst";
+const CFS_BURST: &str = "cpu.cfs_burst_us";
 const CFS_QUOTA: &str = "cpu.cfs_quota_us";
 const CFS_PERIOD: &str = "cpu.cfs_period_us";
 

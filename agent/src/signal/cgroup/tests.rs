@@ -71,7 +71,7 @@ fn max_is_no_limit_in_each_of_its_spellings() {
         close(value(&sampler, key, SignalId::EffectiveCpus), 32.0);
         assert_eq!(
             missing(&sampler, key, SignalId::Throttle).fault,
-            Fault::NoQuota
+            Fault::NoQuotaInSight
         );
     }
     let tree = container("max");
@@ -126,7 +126,7 @@ fn cpu_sets_narrow_the_online_cpus_and_an_empty_one_is_the_parents() {
         ("0-3,2-5", 6.0),
         ("\n", 8.0),
         ("", 8.0),
-        ("99\n", 8.0),
+        ("99\n", 1.0),
     ] {
         let tree = container("max");
         tree.write(&[

@@ -1,11 +1,13 @@
 //! The signals of the whole host.
 
 mod per_cpu;
+mod plausible;
 mod shares;
 
 #[cfg(test)]
 mod tests;
 
+use std::path::Path;
 use std::time::Duration;
 
 use tidegate_abi::signal::SignalId;
@@ -16,8 +18,9 @@ use super::kept_file::{KeptFile, ReadBuffer};
 use super::load::LoadWatch;
 use super::meter::{Meter, Step, to_f64};
 use super::parse::cpu_set::CpuSet;
+use super::parse::load_average::{self, LoadAverage};
 use super::parse::proc_stat::{self, CpuTimes, ProcStat};
-use super::parse::{load_average, sched_stat};
+use super::parse::{mount_info, sched_stat};
 use super::pressure::PressureSignals;
 use super::reading::{Fault, Named as _, Readings};
 use super::roots::Roots;
@@ -42,6 +45,8 @@ pub(crate) struct HostSignals {
     waits: Meter,
     online: CpuSet,
     per_cpu: PerCpu,
+    /// Whether the kernel itself fills `/proc/stat`.
+    is_kernels: bool,
     /// How late the ticks were, s.
     late_s: Result<f64, Fault>,
 }
@@ -49,7 +54,9 @@ pub(crate) struct HostSignals {
 impl HostSignals {
     /// Readers below the given trees; nothing is opened yet.
     pub(crate) fn new(roots: &Roots) -> Self {
+        let mounts = std::fs::read(roots.proc_file("self/mountinfo")).unwrap_or_default();
         Self {
+            is_kernels: !mount_info::lays_over(&mounts, Path::new(STAT)),
             stat: KeptFile::new(roots.proc_file("stat")),
             loadavg: KeptFile::new(roots.proc_file("loadavg")),
             load_watch: LoadWatch::default(),
@@ -78,6 +85,11 @@ impl HostSignals {
         &self.online
     }
 
+    /// Whether the kernel itself tells the CPUs, and not a file system that is laid over its file.
+    pub(crate) fn is_kernels(&self) -> bool {
+        self.is_kernels
+    }
+
     /// What each CPU did between the last two samples.
     pub(crate) fn per_cpu(&self) -> &PerCpu {
         &self.per_cpu
@@ -85,17 +97,19 @@ impl HostSignals {
 
     /// Takes one sample of every signal of the host.
     pub(crate) fn sample(&mut self, now_ns: u64, buffer: &mut ReadBuffer, out: &mut Readings) {
+        let load = self.loadavg.read(buffer).and_then(load_average::parse);
         let stat = self.stat.read(buffer);
         match stat {
             Ok(bytes) => self.per_cpu.take(bytes),
             Err(_unread) => self.per_cpu.miss(),
         }
-        let stat = stat.map_or_else(ProcStat::missing, proc_stat::parse);
+        let mut stat = stat.map_or_else(ProcStat::missing, proc_stat::parse);
+        plausible::check(&mut stat, load.and_then(|load| load.threads));
         self.take_stat(now_ns, &stat, out);
         let tasks = stat
             .running
             .and_then(|running| Ok(running.saturating_add(stat.blocked?)));
-        self.take_load(now_ns, tasks, buffer, out);
+        self.take_load(now_ns, tasks, load, out);
         let waited = self
             .schedstat
             .read(buffer)
@@ -155,10 +169,9 @@ impl HostSignals {
         &mut self,
         now_ns: u64,
         tasks: Result<u64, Fault>,
-        buffer: &mut ReadBuffer,
+        load: Result<LoadAverage, Fault>,
         out: &mut Readings,
     ) {
-        let load = self.loadavg.read(buffer).and_then(load_average::parse);
         let is_frozen = match (load, tasks) {
             (Ok(load), Ok(tasks)) => self.load_watch.is_frozen(now_ns, load.minutes, tasks),
             _ => false,

@@ -31,8 +31,8 @@ fn sampled(stats: &[&str]) -> Readings {
 #[test]
 fn steal_is_told_apart_and_is_not_idle() {
     let out = sampled(&[
-        "cpu  0 0 0 0 0 0 0 0 0 0\ncpu0 0\ncpu1 0\nprocs_running 3\nprocs_blocked 1\n",
-        "cpu  20 10 8 40 10 1 1 10 5 0\ncpu0 0\ncpu1 0\nprocs_running 4\nprocs_blocked 2\n",
+        "cpu  1 0 0 0 0 0 0 0 0 0\ncpu0 0\ncpu1 0\nprocs_running 3\nprocs_blocked 1\n",
+        "cpu  21 10 8 40 10 1 1 10 5 0\ncpu0 0\ncpu1 0\nprocs_running 4\nprocs_blocked 2\n",
     ]);
     let value = |id| out.value(id).unwrap();
     assert!((value(SignalId::Cpu) - 0.5).abs() < 1e-9);

@@ -17,7 +17,8 @@ pub(crate) struct LoadAverage {
 /// Reads the three averages.
 ///
 /// # Errors
-/// The name of the average that is missing or malformed.
+/// The name of the average that is missing or malformed; [`Fault::NotTold`] for a machine without any task, as sandboxes
+/// show it.
 pub(crate) fn parse(bytes: &[u8]) -> Result<LoadAverage, Fault> {
     let mut words = words(bytes);
     let mut minutes = [0.0; 3];
@@ -25,10 +26,11 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<LoadAverage, Fault> {
         let word = words.next().ok_or(Fault::NoField(name))?;
         *value = decimal(word).ok_or(Fault::Malformed(name))?;
     }
-    Ok(LoadAverage {
-        minutes,
-        threads: threads(words.next()),
-    })
+    let threads = threads(words.next());
+    if threads == Ok(0) {
+        return Err(Fault::NotTold);
+    }
+    Ok(LoadAverage { minutes, threads })
 }
 
 /// The second half of a word such as `1/87`.

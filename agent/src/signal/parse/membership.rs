@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::reading::Fault;
 use super::lines;
+use super::mount_info::CgroupMount;
 
 /// The path of a process in each hierarchy, as the file tells it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,6 +22,14 @@ impl Membership {
     pub(crate) fn v1(&self, controller: &str) -> Option<&Path> {
         let named = self.v1.iter().find(|(name, _path)| name == controller);
         named.map(|(_name, path)| path.as_path())
+    }
+
+    /// The path in a mounted hierarchy.
+    pub(crate) fn in_mount(&self, mount: &CgroupMount) -> Option<&Path> {
+        match &mount.controllers {
+            None => self.v2(),
+            Some(names) => names.iter().find_map(|name| self.v1(name)),
+        }
     }
 
     /// The path in the unified hierarchy.

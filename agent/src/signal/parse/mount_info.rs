@@ -2,9 +2,12 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{lines, words};
+
+/// Option of a mount whose files lack the name of their controller.
+const NO_PREFIX: &str = "noprefix";
 
 /// One mounted control group hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +28,11 @@ impl CgroupMount {
             .is_some_and(|names| names.iter().any(|name| name == controller))
     }
 
+    /// Whether the names of its files lack the name of their controller. The kernel allows that for cpuset alone.
+    pub(crate) fn has_no_prefix(&self) -> bool {
+        self.has_v1(NO_PREFIX)
+    }
+
     /// Whether it is the unified hierarchy.
     pub(crate) fn is_v2(&self) -> bool {
         self.controllers.is_none()
@@ -42,6 +50,14 @@ pub(crate) fn parse(bytes: &[u8]) -> Vec<CgroupMount> {
     mounts
 }
 
+/// Whether another file system lays something of its own over a file, as lxcfs does with `/proc/stat`.
+pub(crate) fn lays_over(bytes: &[u8], point: &Path) -> bool {
+    lines(bytes).any(|line| {
+        let at = words(line).nth(4).and_then(unescape);
+        at.is_some_and(|at| at == point)
+    })
+}
+
 /// `id parent major:minor root point options [tags…] - type source super-options`.
 fn parse_line(line: &[u8]) -> Option<CgroupMount> {
     let mut words = words(line);
@@ -50,6 +66,8 @@ fn parse_line(line: &[u8]) -> Option<CgroupMount> {
     let kind = words.by_ref().skip_while(|word| *word != b"-").nth(1)?;
     let controllers = match kind {
         b"cgroup2" => None,
+        // An older name of the same hierarchy, whose files have the older names too.
+        b"cpuset" => Some(vec!["cpuset".to_owned(), NO_PREFIX.to_owned()]),
         b"cgroup" => Some(controllers_of(words.nth(1)?)),
         _ => return None,
     };
@@ -92,7 +110,6 @@ fn unescape(word: &[u8]) -> Option<PathBuf> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::path::Path;
 
     const MOUNTS: &[u8] = b"31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755\n\
         32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw shared:9 master:1 - cgroup cgroup rw,cpu,cpuacct\n\

@@ -12,8 +12,8 @@ use super::super::parse::{lines, number};
 use super::super::reading::{Fault, Missing, Named as _};
 use super::Scan;
 
-/// Time between two searches for groups below.
-const SEARCH_EVERY_NS: u64 = 1_000_000_000;
+/// Time between two searches for groups below, for who wants to know soon of new ones.
+pub(in crate::signal) const SEARCH_OFTEN_NS: u64 = 1_000_000_000;
 /// System calls to search one directory.
 const SEARCH_CALLS: u32 = 4;
 /// How deep groups below are followed; a container in a container is at about four.
@@ -35,7 +35,7 @@ const READ_CALLS: u32 = 3;
 /// Reads the lists of processes. They are opened for each reading: v1 gives one descriptor the list that it made for it
 /// last for as long as that is asked for more than once a second, whoever has come or gone since.
 #[derive(Debug)]
-pub(super) struct Members {
+pub(in crate::signal) struct Members {
     top: PathBuf,
     /// Path of each list, by the directory of its group.
     lists: BTreeMap<PathBuf, PathBuf>,
@@ -45,6 +45,7 @@ pub(super) struct Members {
 /// A search for groups below, some directories in each tick.
 #[derive(Debug, Default)]
 struct Search {
+    every_ns: u64,
     next_ns: u64,
     /// The directory that is next; empty = none is under way.
     at: PathBuf,
@@ -55,17 +56,20 @@ struct Search {
 }
 
 impl Members {
-    /// A reader for the group in this directory.
-    pub(super) fn new(top: &Path) -> Self {
+    /// A reader for the group in this directory, and for those below it that are found once in so much time.
+    pub(in crate::signal) fn new(top: &Path, every_ns: u64) -> Self {
         Self {
             top: top.to_path_buf(),
             lists: BTreeMap::from([(top.to_path_buf(), top.join(PROCS))]),
-            search: Search::default(),
+            search: Search {
+                every_ns,
+                ..Search::default()
+            },
         }
     }
 
-    /// Searches for groups below, once a second, until the turn is over; `false` = it is not finished yet.
-    pub(super) fn search(&mut self, scan: &mut Scan) -> bool {
+    /// Searches for groups below, where it is time to, until the turn is over; `false` = it is not finished yet.
+    pub(in crate::signal) fn search(&mut self, scan: &mut Scan) -> bool {
         let search = &mut self.search;
         if search.at.as_os_str().is_empty() {
             if scan.now_ns() < search.next_ns {
@@ -82,7 +86,7 @@ impl Members {
             let next = self.lists.range::<PathBuf, _>(later).next();
             let Some((next, _list)) = next else {
                 at.clear();
-                search.next_ns = scan.now_ns().saturating_add(SEARCH_EVERY_NS);
+                search.next_ns = scan.now_ns().saturating_add(search.every_ns);
                 return true;
             };
             at.clear();
@@ -95,7 +99,7 @@ impl Members {
     ///
     /// # Errors
     /// The list of the group itself cannot be read, or there are too many processes or groups.
-    pub(super) fn read(
+    pub(in crate::signal) fn read(
         &mut self,
         pids: &mut Vec<u32>,
         scan: &mut Scan,

@@ -17,7 +17,7 @@ use std::path::Path;
 
 use self::affinity::Affinity;
 use self::look::{Look, STAT};
-use self::members::Members;
+use self::members::{Members, SEARCH_OFTEN_NS};
 use self::process::Process;
 pub(crate) use self::scan::Scan;
 use self::thread::LookTimes;
@@ -98,7 +98,7 @@ impl Processes {
     /// Looks at the group in a directory of the cpu hierarchy.
     pub(crate) fn new(group: &Path) -> Self {
         Self {
-            members: Members::new(group),
+            members: Members::new(group, SEARCH_OFTEN_NS),
             pids: Vec::new(),
             at: None,
             known: HashMap::new(),

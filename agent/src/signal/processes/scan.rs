@@ -74,6 +74,11 @@ impl Scan {
         self.left == 0
     }
 
+    /// Whether this tick has done half of its share.
+    pub(crate) fn is_half_spent(&self) -> bool {
+        self.left <= CALLS_PER_TICK / 2
+    }
+
     /// Whether this turn has done its share, or the tick.
     pub(super) fn is_turn_over(&self) -> bool {
         self.turn_left == 0 || self.is_spent()
