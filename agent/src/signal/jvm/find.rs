@@ -4,6 +4,7 @@
 //! resolved inside the root of the process, links and pipes are not followed.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +16,7 @@ use super::super::reading::Fault;
 
 /// Where a `HotSpot` puts the files of a user, whatever `java.io.tmpdir` says.
 const TMP: &str = "tmp";
-const USER_DIRECTORY: &[u8] = b"hsperfdata_";
+pub(super) const USER_DIRECTORY: &[u8] = b"hsperfdata_";
 /// Most names in it that are looked at: whoever owns it may make as many as it likes.
 const NAMES_MAX: usize = 4096;
 
@@ -27,17 +28,18 @@ pub(super) fn root(pid: u32, scan: &mut Scan) -> Result<OpenDirectory, Fault> {
     directory::open(scan.path(format_args!("/{pid}/root")))
 }
 
-/// The path of the JVM's file below its root.
+/// Visits each file below the root of a JVM that has the name of its file, with its path, until one is taken.
 ///
 /// # Errors
 /// [`Fault::NoPerfData`] if there is none: the JVM was started with `-XX:-UsePerfData`, or is not a
-/// `HotSpot`. Why what is there cannot be read, or [`Fault::Crowded`] where it may be among too many names.
-pub(super) fn file(
+/// `HotSpot`. Why none was taken, or [`Fault::Crowded`] where it may be among too many names.
+pub(super) fn each_file<T>(
     pid: u32,
     root: &OpenDirectory,
     scan: &mut Scan,
     buffer: &mut ReadBuffer,
-) -> Result<PathBuf, Fault> {
+    take: &mut dyn FnMut(&File, &mut Scan, &mut ReadBuffer) -> Result<T, Fault>,
+) -> Result<(PathBuf, T), Fault> {
     let status = buffer.read_once(scan.path(format_args!("/{pid}/status")));
     let inner = status
         .ok()
@@ -53,8 +55,9 @@ pub(super) fn file(
             return;
         }
         let below = Path::new(TMP).join(OsStr::from_bytes(name)).join(&inner);
-        match root.open_file(&below).map_err(none_if_absent) {
-            Ok(_file) => found = Ok(below),
+        let file = root.open_file(&below).map_err(none_if_absent);
+        match file.and_then(|file| take(&file, scan, buffer)) {
+            Ok(taken) => found = Ok((below, taken)),
             Err(Fault::NoPerfData) => {}
             Err(fault) => found = Err(fault),
         }

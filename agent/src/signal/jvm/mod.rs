@@ -1,7 +1,9 @@
 //! The JVMs of a group, seen from outside: nothing is attached, nothing is mapped, a file is read.
 
+mod collector;
 pub(super) mod find;
 mod full_gc;
+mod own;
 
 #[cfg(test)]
 mod tests;
@@ -10,7 +12,9 @@ use std::path::PathBuf;
 
 use tidegate_abi::signal::SignalId;
 
+pub(in crate::signal) use self::collector::Collectors;
 use self::full_gc::FullGcWindow;
+use self::own::Owned;
 use super::kept_file::ReadBuffer;
 use super::meter::{Meter, to_f64};
 use super::parse::hsperfdata::{self, JvmCounters};
@@ -112,8 +116,8 @@ fn joined<T>(
 #[derive(Debug)]
 struct JvmReader {
     pid: u32,
-    /// The file below the root of the process, once it is found.
-    file: Option<PathBuf>,
+    /// The file below the root of the process, once it is found and proved to be its own.
+    file: Option<(PathBuf, Owned)>,
     collecting: Meter,
     full: FullGcWindow,
 }
@@ -141,21 +145,23 @@ impl JvmReader {
     fn read(&mut self, scan: &mut Scan, buffer: &mut ReadBuffer) -> Result<JvmCounters, Fault> {
         scan.spend(READ_CALLS);
         let root = find::root(self.pid, scan)?;
-        let below = match self.file.take() {
+        let pid = self.pid;
+        let (below, owned) = match self.file.take() {
             Some(known) => known,
-            None => find::file(self.pid, &root, scan, buffer)?,
+            None => find::each_file(pid, &root, scan, buffer, &mut |file, scan, buffer| {
+                own::prove(pid, file, None, scan, buffer)
+            })?,
         };
         let file = root.open_file(&below)?;
-        self.file = Some(below);
+        let owned = own::prove(pid, &file, Some(owned), scan, buffer)?;
+        self.file = Some((below, owned));
         buffer.read_file(&file).and_then(hsperfdata::parse)
     }
 
     fn told(&mut self, now_ns: u64, counters: JvmCounters) -> JvmSample {
         let missing = |name| Fault::NoField(name);
-        let gc_ns = collecting_ns(counters).ok_or(missing("sun.gc.collector.0.time"));
-        let full = counters
-            .full_gcs
-            .ok_or(missing("sun.gc.collector.1.invocations"));
+        let gc_ns = collecting_ns(counters);
+        let full = counters.full_gcs;
         JvmSample {
             gc_share: gc_ns.and_then(|ns| Ok(self.collecting.step(now_ns, ns)?.rate().min(1.0))),
             full_gcs: full.and_then(|count| self.full.take(now_ns, count)),
@@ -165,9 +171,12 @@ impl JvmReader {
 }
 
 /// Time in collections in ns; exact where the JVM counts ns, as it does on Linux.
-fn collecting_ns(counters: JvmCounters) -> Option<u64> {
+fn collecting_ns(counters: JvmCounters) -> Result<u64, Fault> {
     let ns = u128::from(counters.gc_ticks?) * u128::from(NS_PER_S);
-    u64::try_from(ns.checked_div(u128::from(counters.ticks_per_s?))?).ok()
+    let per_s = counters.ticks_per_s.map(u128::from);
+    let ns = per_s.and_then(|per_s| ns.checked_div(per_s));
+    let ns = ns.and_then(|ns| u64::try_from(ns).ok());
+    ns.ok_or(Fault::NoField("sun.os.hrt.frequency"))
 }
 
 fn heap_used(counters: JvmCounters) -> Option<f64> {

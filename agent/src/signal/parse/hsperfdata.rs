@@ -4,6 +4,7 @@
 //! and how many there are), then entries: length, offset of the name, length of the vector, type,
 //! flags, unit, variability, offset of the value, each relative to the entry.
 
+use super::super::jvm::Collectors;
 use super::super::reading::Fault;
 
 const MAGIC: [u8; 4] = [0xca, 0xfe, 0xc0, 0xc0];
@@ -12,14 +13,16 @@ const ENTRY_BYTES: usize = 20;
 /// Type letters of the JVM: a 64-bit number, and bytes of text.
 const LONG: u8 = b'J';
 const TEXT: u8 = b'B';
+/// What the names of collectors' counters begin with.
+const COLLECTOR: &[u8] = b"sun.gc.collector.";
 
 /// What the signals need of it. Each is `None` where this JVM has no such counter.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct JvmCounters {
     /// Full collections since the JVM began: those that stop it for the whole heap.
-    pub(crate) full_gcs: Option<u64>,
+    pub(crate) full_gcs: Result<u64, Fault>,
     /// Time in collections that stop the JVM, in ticks of `ticks_per_s`.
-    pub(crate) gc_ticks: Option<u64>,
+    pub(crate) gc_ticks: Result<u64, Fault>,
     /// Ticks in a second.
     pub(crate) ticks_per_s: Option<u64>,
     /// Heap in use, bytes.
@@ -35,41 +38,40 @@ pub(crate) struct JvmCounters {
 /// [`Fault::Malformed`] for what is not such a file, or one that the JVM has not made ready yet.
 pub(crate) fn parse(bytes: &[u8]) -> Result<JvmCounters, Fault> {
     let file = File::new(bytes)?;
-    let mut counters = JvmCounters::default();
+    let mut collectors = Collectors::default();
+    let (mut ticks_per_s, mut heap_used) = (None, None);
     let mut generations = [0_u64; 2];
     let mut is_shared_heap = false;
-    let mut is_concurrent = false;
     file.each_entry(|entry| {
         let number = entry.number();
         match entry.name {
-            b"sun.gc.collector.1.invocations" => counters.full_gcs = number,
-            b"sun.gc.collector.0.time"
-            | b"sun.gc.collector.1.time"
-            | b"sun.gc.collector.2.time" => {
-                add(&mut counters.gc_ticks, number);
-            }
-            b"sun.os.hrt.frequency" => counters.ticks_per_s = number,
+            b"sun.os.hrt.frequency" => ticks_per_s = number,
             b"sun.gc.generation.0.maxCapacity" => generations[0] = number.unwrap_or(0),
             b"sun.gc.generation.1.maxCapacity" => generations[1] = number.unwrap_or(0),
-            b"sun.gc.policy.name" => is_shared_heap = entry.text().starts_with(b"GarbageFirst"),
-            b"sun.gc.collector.1.name" => is_concurrent = entry.text().starts_with(b"Z"),
-            name if is_heap_space_used(name) => add(&mut counters.heap_used, number),
-            _ => {}
+            b"sun.gc.policy.name" => is_shared_heap |= entry.text().starts_with(b"GarbageFirst"),
+            name if is_heap_space_used(name) => add(&mut heap_used, number),
+            name => {
+                if let Some(name) = name.strip_prefix(COLLECTOR) {
+                    collectors.take(name, number, entry.text());
+                    is_shared_heap |= entry.text().starts_with(b"ZGC ");
+                }
+            }
         }
     });
     let [young, old] = generations;
-    // Each generation of G1 may become the whole heap; those of other collectors share it.
+    // Each generation of G1 and of ZGC may become the whole heap; those of other collectors share it.
     let max = if is_shared_heap {
         young.max(old)
     } else {
         young.saturating_add(old)
     };
-    counters.heap_max = (max > 0).then_some(max);
-    if is_concurrent {
-        // A major collection of ZGC does not stop the JVM.
-        counters.full_gcs = None;
-    }
-    Ok(counters)
+    Ok(JvmCounters {
+        full_gcs: collectors.full(),
+        gc_ticks: collectors.ticks(),
+        ticks_per_s,
+        heap_used,
+        heap_max: (max > 0).then_some(max),
+    })
 }
 
 fn add(sum: &mut Option<u64>, number: Option<u64>) {
@@ -251,6 +253,7 @@ mod tests {
             ],
             &[
                 ("sun.gc.policy.name", "ParScav:MSC"),
+                ("sun.gc.collector.0.name", "PSScavenge"),
                 ("sun.gc.collector.1.name", "PSParallelCompact"),
             ],
         )
@@ -259,8 +262,8 @@ mod tests {
     #[test]
     fn the_counters_of_a_jvm_are_read() {
         let wanted = JvmCounters {
-            full_gcs: Some(3),
-            gc_ticks: Some(12),
+            full_gcs: Ok(3),
+            gc_ticks: Ok(12),
             ticks_per_s: Some(1000),
             heap_used: Some(30),
             heap_max: Some(400),
@@ -276,9 +279,10 @@ mod tests {
         ];
         let g1 = parse(&made(&heap, &[("sun.gc.policy.name", "GarbageFirst")])).unwrap();
         assert_eq!(g1.heap_max, Some(64));
-        let major = [("sun.gc.collector.1.invocations", 9)];
-        let name = [("sun.gc.collector.1.name", "ZGC major collection pauses")];
-        assert_eq!(parse(&made(&major, &name)).unwrap().full_gcs, None);
+        let major = [("sun.gc.collector.2.invocations", 9)];
+        let name = [("sun.gc.collector.2.name", "ZGC major collection pauses")];
+        let z = parse(&made(&[heap.as_slice(), &major].concat(), &name)).unwrap();
+        assert_eq!((z.full_gcs, z.heap_max), (Err(Fault::NoFullGc), Some(64)));
     }
 
     #[test]
@@ -288,7 +292,7 @@ mod tests {
             let Ok(cut) = parse(&bytes[..end]) else {
                 continue;
             };
-            assert!(cut.full_gcs.is_none() || cut.full_gcs == whole.full_gcs);
+            assert!(cut.full_gcs.is_err() || cut.full_gcs == whole.full_gcs);
             assert!(cut.ticks_per_s.is_none() || cut.ticks_per_s == whole.ticks_per_s);
         }
     }

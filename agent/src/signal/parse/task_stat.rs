@@ -1,7 +1,7 @@
 //! `/proc/PID/task/TID/stat`: name and state of a thread.
 
 use super::super::reading::Fault;
-use super::words;
+use super::{number, words};
 
 /// What a thread is doing, as far as the signals tell states apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +53,17 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<TaskStat<'_>, Fault> {
     Ok(TaskStat { name, state })
 }
 
+/// When the thread or process began, clock ticks since boot: field 22, the twentieth after the name.
+///
+/// # Errors
+/// [`Fault::NoField`] for a file that was cut.
+pub(crate) fn began(bytes: &[u8]) -> Result<u64, Fault> {
+    let close = bytes.iter().rposition(|&byte| byte == b')');
+    let rest = close.and_then(|close| bytes.get(close.saturating_add(1)..));
+    let word = rest.and_then(|rest| words(rest).nth(19));
+    word.and_then(number).ok_or(Fault::NoField("starttime"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,6 +83,14 @@ mod tests {
                 "{name:?}"
             );
         }
+    }
+
+    #[test]
+    fn the_twenty_second_field_is_when_it_began() {
+        let text = b"7 (a) R 1 (b) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 5\n";
+        assert_eq!(began(text), Ok(4711));
+        assert_eq!(began(&text[..30]), Err(Fault::NoField("starttime")));
+        assert_eq!(began(b""), Err(Fault::NoField("starttime")));
     }
 
     #[test]
