@@ -1,4 +1,4 @@
-//! Rules from a directory of files: `*.toml` in our form, `*.json` in Sentinel's.
+//! Rules from a directory of files: `*.toml` in our form, `*.json` and names of data ids in Sentinel's.
 
 use std::io;
 use std::path::{Path, PathBuf};

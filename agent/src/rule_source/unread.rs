@@ -8,7 +8,8 @@ use crate::config::schema::fault::Fault;
 /// Files that are named; the rest is only counted.
 const NAMED_MAX: usize = 20;
 
-const ALLOWED: &str = "*.toml and *.json in the directory itself";
+const ALLOWED: &str =
+    "*.toml, *.json and data ids such as order-flow-rules, in the directory itself";
 
 /// A warning for each of the files that are not read, in the order of their names.
 pub(super) fn warnings(mut paths: Vec<PathBuf>) -> Vec<Fault> {

@@ -227,7 +227,7 @@ fn field_r12_files_that_are_not_read_are_said() {
     let expected = expected.map(|(name, hint)| {
         let path = at(name);
         format!(
-            "{}: not read; allowed: *.toml and *.json in the directory itself; {hint}",
+            "{}: not read; allowed: *.toml, *.json and data ids such as order-flow-rules, in the directory itself; {hint}",
             path.display()
         )
     });
