@@ -9,6 +9,7 @@ pub mod command;
 pub mod config;
 pub mod control;
 pub mod door;
+pub mod journal;
 pub mod kernel;
 pub mod places;
 pub mod plain;

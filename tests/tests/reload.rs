@@ -123,7 +123,7 @@ fn every_kind_of_rule_keeps_what_it_knows_and_a_file_with_a_fault_changes_nothin
     let bad = rules(5, 9, 1).replace("count = 0.01", "count = -1");
     let line = 1 + bad.lines().take_while(|line| *line != "count = -1").count();
     agent.write_rules(&bad);
-    let fault = format!("test.toml:{line}:9 flow[4].count -1");
+    let fault = format!("test.toml:{line}:9: flow[4].count = -1");
     until::holds("the fault is told", SOON, || agent.log().contains(&fault));
     assert_eq!(service.passes(), all([0; 7]));
     assert!(service.asks("version-5"), "no rule of the file is in force");

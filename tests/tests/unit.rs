@@ -133,3 +133,73 @@ fn field_o1_another_runtime_directory_leaves_what_lasts_where_it_is() {
     assert!(machine.path("/var/lib/tidegate/samples.jsonl").exists());
     assert!(!machine.path("/run/tidegate/inner/samples.jsonl").exists());
 }
+
+#[test]
+fn field_o8_what_is_wrong_is_in_the_journal_by_priority_and_in_systemctl_status() {
+    let Some(machine) = installed() else {
+        return;
+    };
+    let status = "systemctl show -P StatusText tidegate";
+    machine.wait_for(status, "0 rules, 0 clients, host ");
+    machine.write(
+        "/etc/tidegate/rules.d/a.toml",
+        "[[flow]]\nresource = \"a\"\ncount = 0\n",
+    );
+    machine.wait_for(status, "1 rule, 0 clients, host ");
+    // What is for the record is below a warning.
+    let warnings = machine.must("journalctl -q -o cat -p warning -u tidegate");
+    assert!(!warnings.contains("serves"), "{warnings}");
+    machine.must("journalctl -q -o cat -p info -u tidegate | grep -q serves");
+    machine.write(
+        "/etc/tidegate/rules.d/b.toml",
+        "[[flow]]\nresource = \"b\"\ncount = \n",
+    );
+    let told = machine.wait_for(status, "last reload refused ");
+    assert!(
+        told.contains(": 1 fault, /etc/tidegate/rules.d/b.toml:3:"),
+        "{told}"
+    );
+    assert!(
+        told.contains("the rules before stay in force; 1 rule, 0 clients, host "),
+        "{told}"
+    );
+    machine.must("tidegate status | head -n 3 | grep -q '! last reload refused '");
+    let journal = "journalctl -q -o cat -p err -u tidegate";
+    let told = machine.wait_for(journal, "the rules before stay in force");
+    assert!(told.contains("b.toml") && !told.contains("<3>"), "{told}");
+    assert!(!told.contains("serves"), "{told}");
+    // What a command of the unit says has its priority too, and a reload that is refused fails.
+    assert!(!machine.run("systemctl reload tidegate").status.success());
+}
+
+#[test]
+fn field_b12_the_unit_starts_with_a_fault_in_its_rules_and_on_a_state_directory_that_takes_nothing()
+{
+    let Some(machine) = installed() else {
+        return;
+    };
+    let rules = "/etc/tidegate/rules.d/a.toml";
+    machine.write(rules, "[[flow]]\nresource = \"shut\"\ncount = 0\n");
+    machine.wait_for("cat /var/lib/tidegate/last-good/*", "shut");
+    machine.write(rules, "[[flow]]\nresource = \"shut\"\ncount = \n");
+    machine.must("systemctl restart tidegate");
+    let refused = machine.run("tidegate enter shut");
+    assert_eq!(refused.status.code(), Some(3), "{refused:?}");
+    let status = "systemctl show -P StatusText tidegate";
+    let told = machine.wait_for(status, "rules refused at the start ");
+    assert!(told.contains("the last good rules are in force"), "{told}");
+    machine.write(rules, "[[flow]]\nresource = \"shut\"\ncount = 0\n");
+    machine.wait_for(&format!("{status} | grep -c refused || true"), "0");
+    // Read-only, then full.
+    for option in ["ro,size=1m", "size=4k,nr_inodes=2"] {
+        machine.must(&format!(
+            "systemctl stop tidegate\nmount -t tmpfs -o {option},mode=700,uid=$(id -u tidegate),gid=$(id -g tidegate) \
+             state /var/lib/tidegate\nsystemctl start tidegate"
+        ));
+        let refused = machine.run("tidegate enter shut");
+        assert_eq!(refused.status.code(), Some(3), "{option}: {refused:?}");
+        let warnings = "journalctl -q -o cat -p warning -u tidegate";
+        machine.wait_for(warnings, "the rules in force are not kept");
+        machine.must("systemctl stop tidegate; umount /var/lib/tidegate; journalctl --rotate --vacuum-size=1 -q");
+    }
+}

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
+use crate::journal::{self, Priority};
 use crate::plain;
 
 /// Why a command did not do what it was asked to.
@@ -56,5 +57,6 @@ pub(super) fn say_as_is(text: impl Display) {
 /// Prints to standard error.
 pub(super) fn say_error(text: impl Display) {
     let text = plain::lines(&text.to_string());
-    let _nobody: io::Result<()> = writeln!(io::stderr().lock(), "{text}");
+    let text = journal::for_stderr(format!("{text}\n"), Priority::Error);
+    let _nobody: io::Result<()> = write!(io::stderr().lock(), "{text}");
 }

@@ -37,6 +37,9 @@ pub(super) struct Options {
     /// of the sockets if that is given, else /var/lib/tidegate as root
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
+    /// End with code 2 on a fault in the rules; without it the agent starts on the last good ones, or on none
+    #[arg(long)]
+    strict: bool,
     /// Directory that stands for /proc
     #[arg(long, value_name = "DIR", default_value = "/proc")]
     proc_root: PathBuf,
@@ -59,6 +62,7 @@ pub(super) fn run(options: Options) -> Result<(), Failure> {
         config,
         directory,
         state,
+        strict: options.strict,
         roots: Roots {
             proc: options.proc_root,
             cgroup: options.cgroup_root,

@@ -23,7 +23,6 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tidegate_abi::decision::Outcome;
 use tidegate_segment::clock::monotonic_ns;
-use tidegate_segment::sync::{Ordering, Word};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::MissedTickBehavior;
 
@@ -31,6 +30,7 @@ use crate::config::METRICS_HINT;
 use crate::control::Handle;
 use crate::kernel::Telemetry;
 use crate::telemetry::facts::Facts;
+use crate::telemetry::reload::LastReading;
 use crate::telemetry::scrape::Metrics;
 use crate::telemetry::warnings::OfConfig;
 use crate::tenant::scope_resolver::ScopeResolver;
@@ -96,24 +96,20 @@ pub struct Context {
     pub warnings: OfConfig,
     /// Where it has what from.
     pub facts: Box<Mutex<Facts>>,
-    /// See [`Context::set_reload_succeeded`].
-    pub reload_failed: Word,
+    /// How the last reload of configuration and rules went.
+    pub reload: LastReading,
 }
 
 impl Context {
-    /// Takes down how the last reload of configuration and rules went.
-    pub fn set_reload_succeeded(&self, succeeded: bool) {
-        // Relaxed: a flag for people.
-        self.reload_failed
-            .store(u64::from(!succeeded), Ordering::Relaxed);
-        if succeeded {
-            self.metrics.note_reload();
-        }
+    /// Takes down that a reload of configuration and rules was taken over.
+    pub fn take_reload(&self) {
+        self.reload.succeed();
+        self.metrics.note_reload();
     }
 
     /// Whether the last reload was taken over; true before the first.
     pub fn reload_succeeded(&self) -> bool {
-        self.reload_failed.load(Ordering::Relaxed) == 0
+        self.reload.succeeded()
     }
 }
 
@@ -253,7 +249,7 @@ pub(crate) mod tests {
             permit_time_to_live: Duration::from_mins(1),
             warnings: OfConfig::default(),
             facts: Box::default(),
-            reload_failed: Word::new(0),
+            reload: LastReading::default(),
         })
     }
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::last_good::Document;
 use super::{RuleSource, unread};
 use crate::config::schema::fault::{Fault, Sink};
 use crate::config::schema::source::Source;
@@ -64,7 +65,8 @@ impl DirectorySource {
         Err(self.fault(MISSING.to_owned(), A_DIRECTORY, hint))
     }
 
-    fn is_missing(&self) -> bool {
+    /// Whether the directory is not there.
+    pub fn is_missing(&self) -> bool {
         let found = std::fs::read_dir(&self.directory);
         found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
     }
@@ -109,6 +111,70 @@ impl DirectorySource {
         self.fault(error.to_string(), "a readable directory", hint)
     }
 
+    /// Reads all rules anew, with the texts they are from.
+    ///
+    /// # Errors
+    /// As [`RuleSource::load`].
+    pub fn load_documents(&self) -> Result<(RuleSet, Vec<Document>), Vec<Fault>> {
+        let (files, unread) = self.files()?;
+        let (mut read_all, mut documents) = (FileRules::default(), Vec::new());
+        read_all.warnings.extend(self.missing());
+        read_all.warnings.extend(unread);
+        let home = self.directory.canonicalize().ok();
+        for path in files {
+            match Source::read_found(&path) {
+                Ok(source) => {
+                    let mut read = read(&path, &source);
+                    if !is_within(&path, home.as_deref()) {
+                        read.veil();
+                    }
+                    read_all.add(read);
+                    documents.push(Document {
+                        name: path.display().to_string(),
+                        text: source.text().to_owned(),
+                    });
+                }
+                Err(fault) => read_all.faults.push(*fault),
+            }
+        }
+        Ok((self.build(read_all)?, documents))
+    }
+
+    /// The rules of texts that were read before.
+    ///
+    /// # Errors
+    /// Every fault of them.
+    pub fn of_documents(&self, documents: &[Document]) -> Result<RuleSet, Vec<Fault>> {
+        let mut read_all = FileRules::default();
+        for Document { name, text } in documents {
+            let source = Source::new(name.as_str(), text.as_str());
+            read_all.add(read(Path::new(name), &source));
+        }
+        self.build(read_all)
+    }
+
+    /// Puts the rules of all files together.
+    fn build(&self, all: FileRules) -> Result<RuleSet, Vec<Fault>> {
+        let FileRules {
+            rules,
+            mut faults,
+            warnings,
+        } = all;
+        // Not the last: with quirks the last system rule says whether any is in force.
+        let law = self.law.as_ref().map(|law| Rule::of_law(law, LAW));
+        let rules = law.into_iter().chain(rules).collect();
+        // The rules that could be read are compared with each other even when others are at fault.
+        let set = RuleSet::build(rules, self.quirks);
+        match set {
+            Ok(set) if faults.is_empty() => Ok(set.with_warnings(warnings)),
+            Ok(_) => Err(faults),
+            Err(between) => {
+                faults.extend(between);
+                Err(faults)
+            }
+        }
+    }
+
     fn fault(&self, value: String, allowed: &str, hint: &str) -> Vec<Fault> {
         vec![Fault::of_directory(&self.name(), value, allowed, hint)]
     }
@@ -120,37 +186,7 @@ impl RuleSource for DirectorySource {
     }
 
     fn load(&self) -> Result<RuleSet, Vec<Fault>> {
-        let (files, unread) = self.files()?;
-        let (mut rules, mut faults) = (Vec::new(), Vec::new());
-        let mut warnings = Vec::from_iter(self.missing());
-        warnings.extend(unread);
-        let home = self.directory.canonicalize().ok();
-        // Not the last: with quirks the last system rule says whether any is in force.
-        rules.extend(self.law.as_ref().map(|law| Rule::of_law(law, LAW)));
-        for path in files {
-            match Source::read_found(&path) {
-                Ok(source) => {
-                    let mut read = read(&path, &source);
-                    if !is_within(&path, home.as_deref()) {
-                        read.veil();
-                    }
-                    rules.extend(read.rules);
-                    faults.extend(read.faults);
-                    warnings.extend(read.warnings);
-                }
-                Err(fault) => faults.push(*fault),
-            }
-        }
-        // The rules that could be read are compared with each other even when others are at fault.
-        let set = RuleSet::build(rules, self.quirks);
-        match set {
-            Ok(set) if faults.is_empty() => Ok(set.with_warnings(warnings)),
-            Ok(_) => Err(faults),
-            Err(between) => {
-                faults.extend(between);
-                Err(faults)
-            }
-        }
+        Ok(self.load_documents()?.0)
     }
 }
 
@@ -163,6 +199,19 @@ pub struct FileRules {
     pub faults: Vec<Fault>,
     /// Odd, but taken.
     pub warnings: Vec<Fault>,
+}
+
+impl FileRules {
+    fn add(&mut self, other: Self) {
+        let Self {
+            rules,
+            faults,
+            warnings,
+        } = other;
+        self.rules.extend(rules);
+        self.faults.extend(faults);
+        self.warnings.extend(warnings);
+    }
 }
 
 /// Reads one rule file; its name tells the form, and of Sentinel's files the kind.

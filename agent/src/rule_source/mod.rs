@@ -5,6 +5,7 @@
 )]
 
 pub mod directory;
+pub mod last_good;
 pub mod look;
 mod still;
 mod unread;

@@ -3,9 +3,10 @@
 use std::ffi::OsStr;
 use std::time::Duration;
 
+use super::DirectorySource;
 use super::directory::is_rule_file;
+use super::last_good::Document;
 use super::look::{Look, STILL};
-use super::{DirectorySource, RuleSource as _};
 use crate::calendar::unix_now;
 use crate::config::schema::fault::Fault;
 use crate::rule::RuleSet;
@@ -15,16 +16,16 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A set that was read from files which stood still meanwhile, or which of them did not.
 enum Tried {
-    Read(Result<RuleSet, Vec<Fault>>),
+    Read(Result<(RuleSet, Vec<Document>), Vec<Fault>>),
     Moving(Look, Look),
 }
 
 impl DirectorySource {
-    /// Reads all rules anew, once no file has changed for 50 ms. Run inside a tokio runtime with time enabled.
+    /// Reads all rules anew, with the texts they are from, once no file has changed for 50 ms. Run inside a tokio runtime with time enabled.
     ///
     /// # Errors
     /// Every fault; a file that never stops changing is one.
-    pub async fn load_still(&self) -> Result<RuleSet, Vec<Fault>> {
+    pub async fn load_still(&self) -> Result<(RuleSet, Vec<Document>), Vec<Fault>> {
         let begun = tokio::time::Instant::now();
         loop {
             match self.try_still().await {
@@ -47,7 +48,7 @@ impl DirectorySource {
             }
             before = after;
         }
-        let rules = self.load();
+        let rules = self.load_documents();
         // What was written while it was read may be half in the rules.
         let after = self.look();
         if after == before {

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tidegate_segment::clock::monotonic_ns;
-use tidegate_segment::sync::Word;
 
 use super::keeper::Keeper;
-use super::{Ended, Options, reload, system};
+use super::rule_keep::RuleKeep;
+use super::{Ended, Options, begin_rules, system};
 use crate::config::{Config, Given, Loaded};
 use crate::control::{self, Driver, Handle, Plan, Ticking};
 use crate::door::bounds::{Bounds, GATE_CONNECTIONS};
@@ -20,6 +20,7 @@ use crate::kernel::{self, Telemetry};
 use crate::recording::{self, Recorder, Tap};
 use crate::signal::{PressureTriggers, Roots, Sampler};
 use crate::telemetry::facts::Facts;
+use crate::telemetry::reload::LastReading;
 use crate::telemetry::scrape::Metrics;
 use crate::telemetry::warnings::OfConfig;
 use crate::tenant::{self, Tenant};
@@ -39,8 +40,7 @@ pub(super) async fn assemble(options: Options) -> Result<Agent, Ended> {
     let started = Instant::now();
     let Loaded { config, warnings } = load(&options.config)?;
     let (tenants, pages) = make_tenants(&config, &options.roots)?;
-    let rules = reload::rules(&config, &tenants).await;
-    let rules = rules.map_err(Ended::Invalid)?;
+    let begun = Box::pin(begin_rules(&config, &tenants, &options)).await?;
     let doors = Doors::open(&door::Settings::of(&config, options.directory.clone()))?;
     let metrics = Arc::new(make_metrics()?);
     let Begun {
@@ -52,7 +52,7 @@ pub(super) async fn assemble(options: Options) -> Result<Agent, Ended> {
     let facts = facts(
         &options.directory,
         options.config.file.as_deref(),
-        (&config, rules),
+        (&config, begun.0.rules),
     );
     let context = Arc::new(door::Context {
         tenants,
@@ -66,10 +66,10 @@ pub(super) async fn assemble(options: Options) -> Result<Agent, Ended> {
         permit_time_to_live: config.http.permit_time_to_live,
         warnings: OfConfig::default(),
         facts: Box::new(Mutex::new(facts)),
-        reload_failed: Word::new(0),
+        reload: LastReading::default(),
     });
     context.warnings.set(warnings);
-    let mut keeper = Box::new(Keeper::new(config, options.config, context, rules));
+    let mut keeper = keeper(config, options.config, context, begun);
     if let Some(recorder) = &recorder {
         keeper.record_config(recorder.notes());
     }
@@ -80,6 +80,39 @@ pub(super) async fn assemble(options: Options) -> Result<Agent, Ended> {
         recorder,
         directory: options.directory,
     })
+}
+
+/// Puts the rules in force that there are.
+async fn begin_rules(
+    config: &Config,
+    tenants: &Tenants,
+    options: &Options,
+) -> Result<Box<(begin_rules::Begun, RuleKeep)>, Ended> {
+    let keep = RuleKeep::start(&options.state);
+    let begun = Box::pin(begin_rules::begin(config, tenants, &keep)).await;
+    if options.strict && !begun.faults.is_empty() {
+        return Err(Ended::Invalid(begun.faults));
+    }
+    Ok(Box::new((begun, keep)))
+}
+
+/// Keeps what was put in force, and complains of what was not.
+#[expect(
+    clippy::boxed_local,
+    reason = "the caller's stack frame has no room for it"
+)]
+fn keeper(
+    config: Box<Config>,
+    given: Given,
+    context: Arc<door::Context>,
+    begun: Box<(begin_rules::Begun, RuleKeep)>,
+) -> Box<Keeper> {
+    let (begun, keep) = *begun;
+    let mut keeper = Box::new(Keeper::new(config, given, context, begun.rules, keep));
+    if let Some(instead) = begun.instead {
+        keeper.complain(instead, &begun.faults);
+    }
+    keeper
 }
 
 /// What is told of an agent with a configuration and so many rules in force.

@@ -8,13 +8,16 @@ use std::time::{Duration, Instant};
 use tidegate_segment::clock::monotonic_ns;
 
 use super::live::{self, LiveLine, print};
-use super::{ready, reload, start_text, told};
+use super::rule_keep::RuleKeep;
+use super::state_line::state_line;
+use super::{ready, reload, start_text};
 use crate::config::schema::fault::Fault;
 use crate::config::{Config, Given};
-use crate::control::Snapshot;
+use crate::control::{Event, Snapshot};
 use crate::door::Context;
 use crate::recording::Notes;
-use crate::tenant::breakers::BreakerWatch;
+use crate::telemetry::reload::Instead;
+use crate::tenant::breakers::{BreakerChange, BreakerWatch};
 
 /// Ticks after which what is not measured yet is told as such.
 const SETTLED_TICKS: u64 = 30;
@@ -30,6 +33,10 @@ pub(super) struct Keeper {
     rules: usize,
     /// Faults that were told last, until a reload succeeds.
     complained: Vec<Fault>,
+    /// Where good rules are kept for the next start.
+    keep: RuleKeep,
+    /// What the service manager was told last of how the agent is.
+    told_state: String,
     live: LiveLine,
     /// By the names of the tenants.
     breakers: BTreeMap<Arc<str>, BreakerWatch>,
@@ -47,6 +54,7 @@ impl Keeper {
         given: Given,
         context: Arc<Context>,
         rules: usize,
+        keep: RuleKeep,
     ) -> Self {
         Self {
             config,
@@ -54,6 +62,8 @@ impl Keeper {
             context,
             rules,
             complained: Vec::new(),
+            keep,
+            told_state: String::new(),
             live: LiveLine::new(),
             breakers: BTreeMap::new(),
             told_signals: false,
@@ -110,24 +120,26 @@ impl Keeper {
     /// Reads everything again: configuration, then rules.
     pub(super) async fn reload(&mut self) {
         ready::reloading();
+        // Who asks is told, also what was told before.
+        self.complained.clear();
         match reload::config(&self.given, &mut self.config, &self.context.control) {
             Ok(warnings) => {
                 self.context.warnings.set(warnings);
                 self.note_config();
                 self.reload_rules().await;
             }
-            Err(faults) => self.complain("the configuration before stays in force", &faults),
+            Err(faults) => self.complain(Instead::Configuration, &faults),
         }
         ready::ready();
     }
 
     /// Reads the rules again.
     pub(super) async fn reload_rules(&mut self) {
-        match reload::rules(&self.config, &self.context.tenants).await {
+        match reload::rules(&self.config, &self.context.tenants, &self.keep).await {
             Ok(rules) => {
                 self.rules = rules;
                 self.complained.clear();
-                self.context.set_reload_succeeded(true);
+                self.context.take_reload();
                 let mut facts = self.context.facts.lock();
                 facts.rules_directory.clone_from(&self.config.rules.dir);
                 facts.rules = rules;
@@ -135,7 +147,7 @@ impl Keeper {
                 drop(facts);
                 tracing::info!(rules, "rules are in force");
             }
-            Err(faults) => self.complain("the rules before stay in force", &faults),
+            Err(faults) => self.complain(Instead::Rules, &faults),
         }
     }
 
@@ -155,12 +167,15 @@ impl Keeper {
     /// Takes the rules out of force that have ended.
     pub(super) async fn end_rules(&mut self) {
         if let Err(faults) = reload::end_rules(&self.context.tenants).await {
-            self.complain("rules that have ended stay in force", &faults);
+            self.complain(Instead::Ended, &faults);
         }
     }
 
-    fn complain(&mut self, kept: &'static str, faults: &[Fault]) {
-        self.context.set_reload_succeeded(false);
+    /// Says what is wrong, and what is in force instead.
+    pub(super) fn complain(&mut self, instead: Instead, faults: &[Fault]) {
+        let first = faults.first().map(|fault| fault.place.to_string());
+        let reload = &self.context.reload;
+        reload.refuse(instead, faults.len(), first.unwrap_or_default());
         // A file that goes on changing is tried again and again.
         if self.complained == faults {
             return;
@@ -169,7 +184,7 @@ impl Keeper {
         for fault in faults {
             tracing::error!("{fault}");
         }
-        tracing::error!(faults = faults.len(), "{kept}");
+        tracing::error!(faults = faults.len(), "{}", instead.text());
     }
 
     /// Says where the agent is.
@@ -193,7 +208,7 @@ impl Keeper {
             self.tell_signals(&snapshot);
         }
         for event in self.context.control.events() {
-            told::scope(&event, &snapshot);
+            log(&event);
         }
         let (now_ns, idle) = (monotonic_ns(), self.config.pages.idle_time);
         for named in self.context.tenants.iter() {
@@ -203,10 +218,23 @@ impl Keeper {
                 .give_back_idle(tenant.seats(), now_ns, idle);
             let watch = self.breakers.entry(Arc::clone(&named.name)).or_default();
             for change in watch.look(&named.tenant, monotonic_ns()) {
-                told::breaker(tenant, &named.name, &change);
+                log_breaker(&named.name, &change);
             }
         }
         self.live.show(&snapshot);
+        self.tell_state(&snapshot);
+    }
+
+    /// Tells the service manager how the agent is, when that has changed.
+    fn tell_state(&mut self, snapshot: &Snapshot) {
+        let tenants = self.context.tenants.iter();
+        let clients = tenants.map(|named| named.tenant.clients().count()).sum();
+        let refused = self.context.reload.refused();
+        let line = state_line(self.rules, clients, snapshot, refused.as_ref());
+        if line != self.told_state {
+            ready::state(&line);
+            self.told_state = line;
+        }
     }
 
     /// Says what is measured, once that is known.
@@ -233,8 +261,45 @@ impl Keeper {
     }
 
     /// Says that the agent ends.
-    pub(super) fn tell_end(&self) {
+    pub(super) fn tell_end(self: Box<Self>) {
         self.live.end();
         tracing::info!("ends");
+        self.keep.end();
+    }
+}
+
+fn log_breaker(tenant: &str, change: &BreakerChange) {
+    let BreakerChange { from, now } = change;
+    tracing::warn!(
+        tenant,
+        resource = &*now.resource,
+        rule = now.rule,
+        from = from.name(),
+        to = now.state.name(),
+        opened_by = now.opened_by,
+        openings = now.changes.open,
+        "a breaker is in another state"
+    );
+}
+
+fn log(event: &Event) {
+    match event {
+        Event::State {
+            scope,
+            from,
+            to,
+            cause,
+        } => tracing::warn!(
+            scope = &**scope,
+            from = from.name(),
+            to = to.name(),
+            cause = cause.name(),
+            "a scope is in another state"
+        ),
+        Event::Ineffective { scope, cause } => tracing::warn!(
+            scope = &**scope,
+            cause = cause.name(),
+            "shedding does not lower the pressure: only the entry limit is in force"
+        ),
     }
 }

@@ -2,11 +2,14 @@
 
 use std::io::{self, IsTerminal as _, stderr, stdout};
 
+use tracing::{Level, Metadata};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::{Directive, LevelFilter};
+use tracing_subscriber::fmt::MakeWriter;
 
 use super::live;
 use super::outlet::{self, Stream};
+use crate::journal::{self, Priority};
 use crate::plain::plain;
 
 /// Variable that says what is logged, such as `debug` or `tidegate_agent::door=debug`.
@@ -23,14 +26,14 @@ pub(super) fn begin() {
         .with_default_directive(LevelFilter::INFO.into())
         .parse_lossy(directives);
     let log = tracing_subscriber::fmt()
-        .with_writer(move || writer(terminal))
+        .with_writer(Writer { colored: terminal })
         .with_ansi(terminal)
         .with_target(false)
         .with_env_filter(filter)
         // They would go to standard error too: where that is a full disk, telling of them ends the agent.
         .log_internal_errors(false);
     // Under systemd the journal has the time of each line.
-    let begun = if std::env::var_os("JOURNAL_STREAM").is_some() {
+    let begun = if journal::is_stderr() {
         log.without_time().try_init()
     } else {
         log.try_init()
@@ -62,11 +65,45 @@ fn fault(given: &str) -> Option<String> {
 }
 
 /// Standard error; on a terminal the live line makes room first.
-fn writer(colored: bool) -> Lines {
-    if stdout().is_terminal() {
-        live::clear();
+#[derive(Debug)]
+struct Writer {
+    colored: bool,
+}
+
+impl MakeWriter<'_> for Writer {
+    type Writer = Lines;
+
+    fn make_writer(&self) -> Lines {
+        self.lines(Priority::Info)
     }
-    Lines { colored }
+
+    fn make_writer_for(&self, meta: &Metadata<'_>) -> Lines {
+        self.lines(priority(*meta.level()))
+    }
+}
+
+impl Writer {
+    fn lines(&self, priority: Priority) -> Lines {
+        if stdout().is_terminal() {
+            live::clear();
+        }
+        Lines {
+            colored: self.colored,
+            priority,
+        }
+    }
+}
+
+fn priority(level: Level) -> Priority {
+    if level == Level::ERROR {
+        Priority::Error
+    } else if level == Level::WARN {
+        Priority::Warning
+    } else if level == Level::INFO {
+        Priority::Info
+    } else {
+        Priority::Debug
+    }
 }
 
 /// Takes a whole line at each write.
@@ -74,11 +111,14 @@ fn writer(colored: bool) -> Lines {
 struct Lines {
     /// Whether the line has colors; the log itself escapes those of others then.
     colored: bool,
+    priority: Priority,
 }
 
 impl io::Write for Lines {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        outlet::put(Stream::Err, one_line(buf, self.colored).as_bytes());
+        let line = one_line(buf, self.colored);
+        let line = journal::for_stderr(line, self.priority);
+        outlet::put(Stream::Err, line.as_bytes());
         Ok(buf.len())
     }
 

@@ -4,15 +4,17 @@
 //! answer; what is measured comes with the first ticks.
 
 mod assembly;
+mod begin_rules;
 mod keeper;
 mod live;
 mod log;
 mod outlet;
 mod ready;
 mod reload;
+mod rule_keep;
 mod serve;
 mod start_text;
-mod told;
+mod state_line;
 
 use std::io;
 use std::path::PathBuf;
@@ -32,6 +34,8 @@ pub struct Options {
     pub directory: PathBuf,
     /// Directory of what lasts.
     pub state: PathBuf,
+    /// Whether a fault in the rules keeps the agent from starting.
+    pub strict: bool,
     /// Where the kernel's files are.
     pub roots: Roots,
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use tidegate_segment::sync::{Ordering, Word};
 
 use crate::background::Background;
+use crate::journal::{self, Priority};
 
 /// Lines that wait at most.
 const LINES_MAX: usize = 1024;
@@ -79,10 +80,9 @@ fn write_all(lines: &Receiver<Told>, lost: &Word, mut write: impl FnMut(Stream, 
         let all_lost = lost.load(Ordering::Relaxed);
         if all_lost > told_lost {
             let lines = all_lost.saturating_sub(told_lost);
-            write(
-                Stream::Err,
-                format!("({lines} lines found no room here)\n").as_bytes(),
-            );
+            let lost = format!("({lines} lines found no room here)\n");
+            let lost = journal::for_stderr(lost, Priority::Warning);
+            write(Stream::Err, lost.as_bytes());
             told_lost = all_lost;
         }
         match told {

@@ -23,6 +23,11 @@ pub(super) fn reloading() {
     }
 }
 
+/// How the agent is, for people.
+pub(super) fn state(line: &str) {
+    tell(&[NotifyState::Status(line)]);
+}
+
 /// The agent ends.
 pub(super) fn stopping() {
     tell(&[NotifyState::Stopping]);

@@ -6,10 +6,11 @@ use std::time::Duration;
 use tidegate_segment::board::RuleFault;
 use tidegate_segment::clock::monotonic_ns;
 
+use super::rule_keep::RuleKeep;
 use crate::config::schema::fault::Fault;
 use crate::config::{Config, Given, Loaded, check};
 use crate::control::{Handle, Plan};
-use crate::door::tenants::Tenants;
+use crate::door::tenants::{Named, Tenants};
 use crate::rule::RuleSet;
 use crate::rule::expiry::Moment;
 use crate::rule_source::{DirectorySource, RuleSource as _};
@@ -22,33 +23,59 @@ use crate::tenant::limit::Limits;
 /// # Errors
 /// Every fault of the rules, each once. The rules before stay in force for the tenants whose rules are
 /// at fault, and for them alone.
-pub(super) async fn rules(config: &Config, tenants: &Tenants) -> Result<usize, Vec<Fault>> {
+pub(super) async fn rules(
+    config: &Config,
+    tenants: &Tenants,
+    keep: &RuleKeep,
+) -> Result<usize, Vec<Fault>> {
     let (mut count, mut faults) = (0_usize, Vec::new());
     for named in tenants.iter() {
         let source = config.rules_for(&named.name);
-        match Box::pin(rules_of(&source, &named.tenant)).await {
+        match Box::pin(rules_of(&source, named, keep)).await {
             Ok(rules) => count = count.saturating_add(rules),
             Err(found) => faults.extend(found),
         }
     }
-    // Tenants that share a directory share its faults.
-    let mut told: Vec<Fault> = Vec::new();
-    for fault in faults {
-        if !told.contains(&fault) {
-            told.push(fault);
-        }
-    }
-    if told.is_empty() {
+    if faults.is_empty() {
         Ok(count)
     } else {
-        Err(told)
+        Err(each_once(faults))
     }
 }
 
-async fn rules_of(source: &DirectorySource, tenant: &Tenant) -> Result<usize, Vec<Fault>> {
-    let mut rules = source.load_still().await?;
+/// Tenants that share a directory share its faults.
+pub(super) fn each_once(faults: Vec<Fault>) -> Vec<Fault> {
+    let mut once: Vec<Fault> = Vec::new();
+    for fault in faults {
+        if !once.contains(&fault) {
+            once.push(fault);
+        }
+    }
+    once
+}
+
+async fn rules_of(
+    source: &DirectorySource,
+    named: &Named,
+    keep: &RuleKeep,
+) -> Result<usize, Vec<Fault>> {
+    let (rules, documents) = source.load_still().await?;
+    source.check_successor(&rules, named.tenant.directory().limits().rules())?;
+    let count = begin(source, rules, &named.tenant).await?;
+    keep.keep(&named.name, documents);
+    Ok(count)
+}
+
+/// Puts rules in force that were read from a source, and says what is odd about them. Returns how many there are.
+///
+/// # Errors
+/// The pages have no room for them; the rules before stay in force.
+pub(super) async fn begin(
+    source: &DirectorySource,
+    mut rules: RuleSet,
+    tenant: &Tenant,
+) -> Result<usize, Vec<Fault>> {
     let before = Arc::clone(tenant.directory().limits().rules());
-    source.check_successor(&rules, &before)?;
     // What was said of the same files is not said again.
     for warning in rules.warnings() {
         if !before.warnings().contains(warning) {

@@ -18,6 +18,12 @@ use crate::door::{Context, Doors, gate_socket, http};
 use crate::recording::Recorder;
 use crate::rule_source::DirectoryWatch;
 
+/// Time between two looks for the first tick.
+const FIRST_TICK_LOOK: Duration = Duration::from_millis(10);
+
+/// Looks for it before the service manager is told that the agent serves.
+const FIRST_TICK_LOOKS: u32 = 200;
+
 /// Serves until a signal says to end, then cleans up.
 pub(super) async fn serve(agent: Agent) -> Result<(), Ended> {
     let Agent {
@@ -34,7 +40,8 @@ pub(super) async fn serve(agent: Agent) -> Result<(), Ended> {
     let mut watchdog = ready::watchdog().map(every);
     let mut doors = open(doors, Arc::clone(kept.context()));
     kept.tell_start(&directory);
-    ready::ready();
+    let mut first_tick = Box::pin(first_tick(Arc::clone(kept.context())));
+    let mut ready = false;
     loop {
         tokio::select! {
             // Rules that change all the time must not keep the others from their turn.
@@ -42,6 +49,10 @@ pub(super) async fn serve(agent: Agent) -> Result<(), Ended> {
             () = end.told() => break,
             ended = &mut doors => return Err(doors_ended(ended)),
             () = turn(&mut watchdog) => kept.tell_alive(),
+            () = &mut first_tick, if !ready => {
+                ready = true;
+                ready::ready();
+            }
             _ = second.tick() => kept.show(),
             () = kept.next_end() => kept.end_rules().await,
             _ = reload.recv() => {
@@ -80,6 +91,16 @@ fn doors_ended(ended: Result<(), JoinError>) -> Ended {
         Err(error) => io::Error::other(error),
     };
     system("the doors")(error)
+}
+
+/// Waits for the first tick: from then on adaptive limits are in force. A machine on which none comes is served all the same.
+async fn first_tick(context: Arc<Context>) {
+    for _look in 0..FIRST_TICK_LOOKS {
+        if context.control.snapshot().ticks > 0 {
+            return;
+        }
+        tokio::time::sleep(FIRST_TICK_LOOK).await;
+    }
 }
 
 fn every(time: Duration) -> Interval {

@@ -5,6 +5,7 @@ pub mod facts;
 pub mod fill;
 mod kernel;
 pub mod metric;
+pub mod reload;
 pub mod scrape;
 pub mod signal;
 pub mod status;

@@ -14,6 +14,7 @@ use tidegate_segment::ledger::NodeCounts;
 
 use super::facts::Facts;
 use super::kernel::{Ebpf, Neighbour};
+use super::reload::Refused;
 use super::signal::Signal;
 use super::threads;
 use super::warnings::{Warning, Warnings};
@@ -66,6 +67,8 @@ struct Agent {
     config: Option<String>,
     rules: Rules,
     http_permits: HttpPermits,
+    /// How the last reload of configuration and rules was refused; null if it was taken over.
+    reload_refused: Option<Refused>,
 }
 
 /// Where the rules in force are from.
@@ -244,6 +247,7 @@ impl Status {
                 config: facts.config_file.as_deref().map(shown),
                 rules: Rules::of(&facts, context.reload_succeeded()),
                 http_permits: HttpPermits::of(tenants, None),
+                reload_refused: context.reload.refused(),
             },
             scopes: scopes(&snapshot),
             resources: resources(tenants),

@@ -193,9 +193,16 @@ fn a_second_agent_does_not_take_the_sockets_of_the_first() {
 }
 
 #[test]
-fn an_agent_does_not_start_on_bad_rules() {
+fn a_strict_agent_does_not_start_on_bad_rules() {
     let home = home(&limit("-1"));
-    let arguments = ["run", "--config", "c.toml", "--runtime-dir", "."];
+    let arguments = [
+        "run",
+        "--strict",
+        "--config",
+        "c.toml",
+        "--runtime-dir",
+        ".",
+    ];
     let output = tidegate(home.path(), &arguments);
     assert_eq!(output.status.code(), Some(2));
     let text = err(&output);

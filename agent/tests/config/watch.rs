@@ -78,7 +78,7 @@ fn field_r10_a_file_that_is_written_in_place_is_read_when_it_is_still() {
         });
         for _try in 0..3 {
             match run(source.load_still()) {
-                Ok(rules) => assert_eq!(rules.rules().len(), 2),
+                Ok((rules, _texts)) => assert_eq!(rules.rules().len(), 2),
                 Err(faults) => {
                     let fault = faults[0].to_string();
                     assert!(fault.contains("a.toml: it never stops changing"), "{fault}");
@@ -87,7 +87,7 @@ fn field_r10_a_file_that_is_written_in_place_is_read_when_it_is_still() {
         }
         end.store(true, Ordering::Relaxed);
     });
-    assert_eq!(run(source.load_still()).unwrap().rules().len(), 2);
+    assert_eq!(run(source.load_still()).unwrap().0.rules().len(), 2);
 }
 
 #[test]

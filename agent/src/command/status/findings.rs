@@ -40,6 +40,10 @@ pub(super) fn findings(status: &Status, before: &Before<'_>) -> Vec<String> {
 }
 
 fn rules(status: &Status) -> Option<String> {
+    if let Some(refused) = &status.agent.reload_refused {
+        return Some(format!("{refused}; `tidegate check` tells why"));
+    }
+    // An older agent does not tell more.
     let rules = status.agent.rules.as_ref()?;
     if !rules.reload_ok {
         let age = rules.read_s.map_or_else(String::new, |age| {

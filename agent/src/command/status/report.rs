@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::warnings::Warnings;
+use crate::telemetry::reload::Refused;
 use crate::telemetry::threads;
 
 /// A status. Fields that an older agent does not tell are absent.
@@ -32,6 +33,7 @@ pub(super) struct Agent {
     pub rules: Option<Rules>,
     #[serde(default)]
     pub http_permits: HttpPermits,
+    pub reload_refused: Option<Refused>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Deserialize;
 
-use crate::words::paragraph;
+use super::tables::paragraph;
 
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Warnings {

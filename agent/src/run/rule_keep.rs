@@ -1,0 +1,92 @@
+//! Keeps good rules for the next start, by a thread of its own: a disk that hangs holds no reload up.
+
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use crate::background::{Background, END_WITHIN};
+use crate::config::TENANTS_MAX;
+use crate::rule_source::last_good::{DIRECTORY, Document, Fault, Key, LastGood};
+
+/// Sets that wait at most: one of each tenant, and as many again.
+const QUEUE: usize = 2 * (TENANTS_MAX + 1);
+
+#[derive(Debug)]
+struct Job {
+    key: Key,
+    documents: Vec<Document>,
+}
+
+/// The rules that were good last, by tenant.
+#[derive(Debug)]
+pub(super) struct RuleKeep {
+    store: LastGood,
+    writer: Option<(SyncSender<Job>, Background)>,
+}
+
+impl RuleKeep {
+    /// Keeps them below a state directory.
+    pub(super) fn start(state: &Path) -> Self {
+        let store = LastGood::below(state);
+        let (queue, jobs) = sync_channel(QUEUE);
+        let own = store.clone();
+        let thread = Background::start("rule keeper", move |_stop| write_all(&own, &jobs));
+        let thread = thread.inspect_err(|error| tracing::warn!(%error, "{NOT_KEPT}"));
+        Self {
+            store,
+            writer: thread.ok().map(|thread| (queue, thread)),
+        }
+    }
+
+    /// Keeps what a tenant's rules were made of.
+    pub(super) fn keep(&self, tenant: &str, documents: Vec<Document>) {
+        let Some((queue, _thread)) = &self.writer else {
+            return;
+        };
+        let key = key(tenant);
+        if queue.try_send(Job { key, documents }).is_err() {
+            tracing::warn!(tenant, "{NOT_KEPT}: the disk does not keep up");
+        }
+    }
+
+    /// What is kept of a tenant. What cannot be taken is said and counts as nothing.
+    pub(super) fn load(&self, tenant: &str) -> Option<Vec<Document>> {
+        let loaded = self.store.load(&key(tenant));
+        let said = |error: &Fault| tracing::warn!(%error, "the last good rules are not taken");
+        loaded.inspect_err(said).ok().flatten()
+    }
+
+    /// Waits until what was good last is kept, for a bounded time.
+    pub(super) fn end(self) {
+        if let Some((queue, thread)) = self.writer {
+            drop(queue);
+            thread.end_within(END_WITHIN);
+        }
+    }
+}
+
+const NOT_KEPT: &str =
+    "the rules in force are not kept: a start with a fault in the rules has no last good ones";
+
+fn key(tenant: &str) -> Key {
+    Key {
+        tenant: tenant.to_owned(),
+        kind: DIRECTORY,
+    }
+}
+
+fn write_all(store: &LastGood, jobs: &Receiver<Job>) {
+    // The same fault at each reload is told once.
+    let mut told = String::new();
+    for Job { key, documents } in jobs {
+        match store.keep(&key, documents) {
+            Ok(()) => told.clear(),
+            Err(error) => {
+                let text = error.to_string();
+                if text != told {
+                    tracing::warn!(tenant = key.tenant, %error, "{NOT_KEPT}");
+                }
+                told = text;
+            }
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! How the agent is, in one line for the service manager.
+
+use crate::control::Snapshot;
+use crate::telemetry::reload::Refused;
+
+/// `8 rules, 3 clients, host healthy`, and before it how the last reload was refused, if it was.
+pub(super) fn state_line(
+    rules: usize,
+    clients: usize,
+    snapshot: &Snapshot,
+    refused: Option<&Refused>,
+) -> String {
+    let host = snapshot.scopes.first();
+    let host = host.map_or("not measured yet", |host| host.published.state.name());
+    let [rules, clients] = [(rules, "rule"), (clients, "client")].map(counted);
+    let line = format!("{rules}, {clients}, host {host}");
+    let line = refused.map_or_else(|| line.clone(), |refused| format!("{refused}; {line}"));
+    // The service manager takes one line for one variable.
+    line.replace(|one: char| one.is_control(), " ")
+}
+
+fn counted((many, one): (usize, &str)) -> String {
+    let end = if many == 1 { "" } else { "s" };
+    format!("{many} {one}{end}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::telemetry::reload::{Instead, LastReading};
+
+    #[test]
+    fn field_o8_the_service_manager_is_told_in_one_line() {
+        let nothing = Snapshot::default();
+        assert_eq!(
+            state_line(8, 1, &nothing, None),
+            "8 rules, 1 client, host not measured yet"
+        );
+        let last = LastReading::default();
+        last.refuse(Instead::Rules, 2, "a\nSTATUS=b:1:1".to_owned());
+        let refused = last.refused();
+        assert_eq!(
+            state_line(1, 0, &nothing, refused.as_ref()),
+            "last reload refused 0 s ago: 2 faults, a STATUS=b:1:1; the rules before stay in force; \
+             1 rule, 0 clients, host not measured yet"
+        );
+    }
+}

@@ -1,0 +1,171 @@
+//! How configuration and rules were read last: what status, metrics and the service manager tell of it.
+
+use std::fmt;
+
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use tidegate_segment::clock::monotonic_ns;
+
+/// What is in force in the place of what was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Instead {
+    /// The configuration before.
+    Configuration,
+    /// The rules before.
+    Rules,
+    /// Rules whose time is over.
+    Ended,
+    /// At the start: the last good rules, as they were kept on disk.
+    LastGood,
+    /// At the start: no rules, for want of good ones.
+    Nothing,
+}
+
+impl Instead {
+    /// What stays or comes in force, as a sentence.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Configuration => "the configuration before stays in force",
+            Self::Rules => "the rules before stay in force",
+            Self::Ended => "rules that have ended stay in force",
+            Self::LastGood => "the last good rules are in force",
+            Self::Nothing => "no rules are in force; adaptive limits are",
+        }
+    }
+
+    const fn is_of_start(self) -> bool {
+        matches!(self, Self::LastGood | Self::Nothing)
+    }
+}
+
+/// A reading that was refused, now.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Refused {
+    /// Whether the agent started with it.
+    at_start: bool,
+    /// Seconds ago.
+    ago_s: f64,
+    faults: usize,
+    /// Where the first fault is. Who may read the file is not known here, so what it says is in the log alone.
+    first_place: String,
+    /// What is in force instead.
+    instead: String,
+}
+
+/// One line: `last reload refused 12 s ago: 2 faults, bad.toml:1:1; the rules before stay in force`.
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            at_start,
+            ago_s,
+            faults,
+            first_place,
+            instead,
+        } = self;
+        let what = if *at_start {
+            "rules refused at the start"
+        } else {
+            "last reload refused"
+        };
+        let ago = ago(*ago_s);
+        let faults_word = if *faults == 1 { "fault" } else { "faults" };
+        write!(
+            f,
+            "{what} {ago} ago: {faults} {faults_word}, {first_place}; {instead}"
+        )
+    }
+}
+
+/// A time in its largest unit, so that a line with it changes no more often than it must.
+fn ago(seconds: f64) -> String {
+    for (unit, length) in [("d", 86_400.0), ("h", 3_600.0), ("min", 60.0)] {
+        if seconds >= length {
+            return format!("{:.0} {unit}", (seconds / length).floor());
+        }
+    }
+    format!("{:.0} s", seconds.floor())
+}
+
+#[derive(Debug)]
+struct Noted {
+    at_ns: u64,
+    faults: usize,
+    first_place: String,
+    instead: Instead,
+}
+
+/// The last reading of configuration and rules.
+#[derive(Debug, Default)]
+pub struct LastReading {
+    refused: Mutex<Option<Box<Noted>>>,
+}
+
+impl LastReading {
+    /// It was taken over.
+    pub fn succeed(&self) {
+        *self.refused.lock() = None;
+    }
+
+    /// It was refused, for so many faults, the first at this place.
+    pub fn refuse(&self, instead: Instead, faults: usize, first_place: String) {
+        *self.refused.lock() = Some(Box::new(Noted {
+            at_ns: monotonic_ns(),
+            faults,
+            first_place,
+            instead,
+        }));
+    }
+
+    /// Whether it was taken over; true before the first.
+    pub fn succeeded(&self) -> bool {
+        self.refused.lock().is_none()
+    }
+
+    /// How it was refused, if it was.
+    pub fn refused(&self) -> Option<Refused> {
+        let refused = self.refused.lock();
+        let noted = refused.as_deref()?;
+        let ago_ns = monotonic_ns().saturating_sub(noted.at_ns);
+        Some(Refused {
+            at_start: noted.instead.is_of_start(),
+            ago_s: std::time::Duration::from_nanos(ago_ns).as_secs_f64(),
+            faults: noted.faults,
+            first_place: noted.first_place.clone(),
+            instead: noted.instead.text().to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn field_o8_a_refused_reload_is_told_in_one_line_until_one_succeeds() {
+        let last = LastReading::default();
+        assert!(last.succeeded() && last.refused().is_none());
+        last.refuse(Instead::Rules, 2, "bad.toml:1:1".to_owned());
+        assert!(!last.succeeded());
+        let refused = last.refused().unwrap();
+        assert_eq!(
+            Refused {
+                ago_s: 12.9,
+                ..refused
+            }
+            .to_string(),
+            "last reload refused 12 s ago: 2 faults, bad.toml:1:1; the rules before stay in force"
+        );
+        last.refuse(Instead::LastGood, 1, "/etc/tidegate/rules.d".to_owned());
+        let refused = last.refused().unwrap();
+        assert_eq!(
+            Refused {
+                ago_s: 7_300.0,
+                ..refused
+            }
+            .to_string(),
+            "rules refused at the start 2 h ago: 1 fault, /etc/tidegate/rules.d; the last good rules are in force"
+        );
+        last.succeed();
+        assert!(last.succeeded());
+    }
+}
