@@ -1,5 +1,7 @@
 //! Numbers and times as a person writes them.
 
+use std::fmt::Write as _;
+
 use tidegate_limits::number::double;
 
 /// A number with three digits that say something, without zeros behind the point: `33.3`, `5`, `1200`.
@@ -83,6 +85,31 @@ pub fn signal(value: f64, unit: &str) -> String {
         "per_second" => format!("{}/s", number(value)),
         _ => number(value),
     }
+}
+
+/// Columns of the terminal that everybody has.
+pub const WIDTH: usize = 80;
+
+/// A sentence over as many lines as it takes. The first begins with `head`, the others are indented as deep.
+///
+/// # Errors
+/// None: a string takes all.
+pub fn paragraph(text: &mut String, head: &str, sentence: &str) -> std::fmt::Result {
+    let indent = head.chars().count();
+    let (mut head, mut line) = (head.to_owned(), String::new());
+    for word in sentence.split_whitespace() {
+        let length = line.chars().count().saturating_add(word.chars().count());
+        if !line.is_empty() && length.saturating_add(indent) >= WIDTH {
+            writeln!(text, "{head}{line}")?;
+            head = " ".repeat(indent);
+            line.clear();
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    writeln!(text, "{head}{line}")
 }
 
 #[cfg(test)]

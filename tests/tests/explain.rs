@@ -113,7 +113,7 @@ fn each_rule_tells_what_it_refused_to_a_service_on_the_pages() {
         "order: 3 passed, 2 refused, 0 in flight",
         "param rule by user (",
         "flow rule two at once (",
-        " ms ago with 2 of 2\n",
+        "ago with 2 of 2\n",
         "scope host: ",
     ] {
         assert!(text.contains(line), "{line}: {text}");

@@ -168,7 +168,7 @@ fn answer_text(resource: &str, answer: Answer<'_>) -> String {
                 format!(": {value} of {limit}")
             };
             format!(
-                "{resource}: refused by {by} ({reason}{measured}); come again in {retry_after_ms} ms"
+                "{resource}: refused by {by} ({reason}{measured}); retry in {retry_after_ms} ms"
             )
         }
     }
@@ -205,11 +205,11 @@ mod tests {
     fn a_refusal_says_who_why_and_when() {
         assert_eq!(
             answer_text("a", BY_RULE),
-            "a: refused by flow rule orders (qps: 100 of 99); come again in 120 ms"
+            "a: refused by flow rule orders (qps: 100 of 99); retry in 120 ms"
         );
         assert_eq!(
             answer_text("a", BY_SCOPE),
-            "a: refused by system (overload); come again in 1000 ms"
+            "a: refused by system (overload); retry in 1000 ms"
         );
         assert_eq!(answer_json(BY_RULE)["rule"], "orders");
         assert_eq!(answer_json(BY_SCOPE)["rule"], serde_json::Value::Null);

@@ -1,5 +1,7 @@
 //! `tidegate explain`.
 
+mod now;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -7,8 +9,11 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde_json::Value;
 
+use self::now::Now;
 use super::output::{Failure, say, say_as_is};
-use super::status::{read, told};
+use super::status::{HttpPermits, read, told};
+use crate::config::DEFAULT_TENANT;
+use crate::words::{many, ms, paragraph, span};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -18,6 +23,9 @@ Examples:
 pub(super) struct Options {
     /// Name of the resource
     resource: String,
+    /// Tenant whose resource it is, for root and the agent's user; without it the caller's own
+    #[arg(long, value_name = "NAME")]
+    tenant: Option<String>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -30,8 +38,11 @@ pub(super) struct Options {
 #[derive(Debug, Deserialize)]
 struct Explained {
     resource: String,
+    #[serde(default)]
+    tenant: String,
     counted_as: Option<String>,
     counts: Option<Counts>,
+    http_permits: Option<HttpPermits>,
     rules: Vec<Rule>,
     scopes: Vec<Scope>,
 }
@@ -76,11 +87,14 @@ struct Scope {
     name: String,
     state: String,
     cause: String,
+    why: Option<String>,
 }
 
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
     let resource = encoded(&options.resource);
-    let path = format!("/v1/explain?resource={resource}");
+    let tenant = options.tenant.as_deref().map(encoded);
+    let tenant = tenant.map_or_else(String::new, |tenant| format!("&tenant={tenant}"));
+    let path = format!("/v1/explain?resource={resource}{tenant}");
     let body = told(options.runtime_dir.as_deref(), &path)?;
     if options.json {
         say_as_is(body.trim_end());
@@ -112,12 +126,19 @@ fn text(explained: &Explained) -> String {
 fn write_all(text: &mut String, explained: &Explained) -> std::fmt::Result {
     let Explained {
         resource,
+        tenant,
         counted_as,
         counts,
+        http_permits,
         rules,
         scopes,
     } = explained;
-    write!(text, "{resource}")?;
+    let of = if tenant.is_empty() || tenant == DEFAULT_TENANT {
+        String::new()
+    } else {
+        format!(" of tenant {tenant}")
+    };
+    write!(text, "{resource}{of}")?;
     match counted_as {
         None => write!(text, ": nothing was asked of it yet")?,
         Some(name) if name != resource => {
@@ -129,9 +150,23 @@ fn write_all(text: &mut String, explained: &Explained) -> std::fmt::Result {
         Some(_) => {}
     }
     if let Some(counts) = counts {
-        write_counts(text, counts)?;
+        write_counts(text, counts, rules)?;
     }
-    writeln!(text, "\n")?;
+    writeln!(text)?;
+    if let Some(HttpPermits {
+        held,
+        oldest_s: Some(oldest),
+        ..
+    }) = http_permits
+    {
+        writeln!(
+            text,
+            "  {} by HTTP not given back, oldest {}",
+            many(*held, "permit"),
+            span(*oldest)
+        )?;
+    }
+    writeln!(text)?;
     if rules.is_empty() {
         writeln!(text, "no rule acts on it")?;
     }
@@ -139,30 +174,50 @@ fn write_all(text: &mut String, explained: &Explained) -> std::fmt::Result {
         write_rule(text, rule)?;
     }
     writeln!(text)?;
-    for Scope { name, state, cause } in scopes {
-        write!(text, "scope {name}: {state}")?;
-        if cause != "none" {
-            write!(text, ", because of {cause}")?;
-        }
-        writeln!(text)?;
-    }
-    Ok(())
+    scopes.iter().try_for_each(|scope| write_scope(text, scope))
 }
 
-fn write_counts(text: &mut String, counts: &Counts) -> std::fmt::Result {
+fn write_scope(text: &mut String, scope: &Scope) -> std::fmt::Result {
+    let Scope {
+        name,
+        state,
+        cause,
+        why,
+    } = scope;
+    match (why, cause.as_str()) {
+        (Some(why), _) => paragraph(text, "", &format!("scope {name}: {why}")),
+        (None, "none") => writeln!(text, "scope {name}: {state}"),
+        (None, cause) => writeln!(text, "scope {name}: {state}, because of {cause}"),
+    }
+}
+
+fn write_counts(text: &mut String, counts: &Counts, rules: &[Rule]) -> std::fmt::Result {
     let Counts {
         passed_total,
         inflight,
         refused_total,
     } = counts;
-    let refused: u64 = refused_total.values().sum();
+    let refused = refused_total
+        .values()
+        .fold(0_u64, |sum, count| sum.saturating_add(*count));
     write!(
         text,
         ": {passed_total} passed, {refused} refused, {inflight} in flight"
     )?;
     for (kind, count) in refused_total {
-        if *count > 0 {
-            write!(text, "\n  {count} by {kind}")?;
+        if *count == 0 {
+            continue;
+        }
+        write!(text, "\n  {count} refused by {kind}")?;
+        let of_kind = rules.iter().filter(|rule| rule.kind == *kind);
+        let told = of_kind.fold(0_u64, |sum, rule| sum.saturating_add(rule.refused_total));
+        let others = count.saturating_sub(told);
+        if others > 0 && kind == "flow" {
+            write!(
+                text,
+                ", {others} of them by no rule below: the caller waited no longer\n  \
+                 (wait_at_most), or the rule was changed since"
+            )?;
         }
     }
     Ok(())
@@ -182,35 +237,40 @@ fn write_rule(text: &mut String, rule: &Rule) -> std::fmt::Result {
         warnings,
         now,
     } = rule;
-    write!(text, "{kind} rule {id} ({place})")?;
-    if let Some(why) = not_in_force {
-        write!(text, ": {why}")?;
-    } else if mode == "observe" {
-        write!(text, ": would have refused {observed_total}")?;
-    } else {
-        write!(text, ": refused {refused_total}")?;
-    }
+    writeln!(text, "{kind} rule {id} ({place})")?;
+    let mut did = match (not_in_force, mode.as_str()) {
+        (Some(why), _) => why.clone(),
+        (None, "observe") => format!("only observes: would have refused {observed_total}"),
+        (None, _) => format!("refused {refused_total}"),
+    };
+    let now = now.as_ref().map(Now);
     if let Some(Last {
         value,
         limit,
         ago_ms,
     }) = last
     {
-        write!(text, ", last {ago_ms} ms ago with {value} of {limit}")?;
+        let ago = ms(*ago_ms);
+        let figures = if now.is_some_and(Now::is_queue) {
+            format!(
+                "a wait of {}, at most {}",
+                ms((*value).into()),
+                ms((*limit).into())
+            )
+        } else {
+            format!("{value} of {limit}")
+        };
+        did = format!("{did}, the last {ago} ago with {figures}");
     }
-    writeln!(text)?;
+    paragraph(text, "  ", &did)?;
+    if let Some(now) = now.filter(|_| not_in_force.is_none()) {
+        paragraph(text, "  now: ", &now.text())?;
+    }
     if let Some(seconds) = ends_in_s.filter(|_| not_in_force.is_none()) {
-        writeln!(text, "  ends in {seconds:.0} s")?;
+        writeln!(text, "  ends in {}", span(seconds))?;
     }
     for Warning { text: warning } in warnings {
-        writeln!(text, "  warning: {warning}")?;
-    }
-    if let Some(now) = now {
-        let parts: Vec<_> = now
-            .iter()
-            .map(|(name, value)| format!("{} {value}", name.replace('_', " ")))
-            .collect();
-        writeln!(text, "  now: {}", parts.join(", "))?;
+        paragraph(text, "  warning: ", warning)?;
     }
     Ok(())
 }
@@ -222,25 +282,45 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_told_in_lines() {
+    fn field_o11_an_answer_is_told_in_sentences() {
+        let rule = |id: &str, kind: &str, refused: u64, now: Value| {
+            json!({"id": id, "kind": kind, "mode": "enforce", "place": "a.toml:1:1", "refused_total": refused,
+                "observed_total": 0, "last": null, "now": now})
+        };
+        let mut few = rule(
+            "few",
+            "flow",
+            2,
+            json!({"passed": 3, "limit": 33.333_333_333_333_34}),
+        );
+        few["last"] = json!({"value": 5, "limit": 5, "ago_ms": 12});
+        let mut paced = rule(
+            "in turn",
+            "flow",
+            1,
+            json!({"queued_ms": 389, "limit_ms": 500, "rate": 5.0}),
+        );
+        paced["last"] = json!({"value": 1200, "limit": 500, "ago_ms": 90_000});
+        let mut watching = rule("watching", "flow", 0, json!({"inflight": 1, "limit": 2}));
+        watching["mode"] = json!("observe");
+        watching["observed_total"] = json!(4);
+        let breaker = json!({"bad": 3, "breaker": "open", "calls": 3, "left_ms": 4951, "opened_by": 3.0,
+            "opened_total": 1, "grade": "error_count", "threshold": 2.0});
+        let mut off = rule("old", "param", 0, Value::Null);
+        off["not_in_force"] = json!("it is off");
         let explained = json!({
-            "resource": "a", "counted_as": "a",
-            "counts": {"passed_total": 7, "refused_total": {"flow": 2, "param": 0}, "inflight": 1},
-            "rules": [{
-                "id": "few", "kind": "flow", "mode": "enforce", "place": "a.toml:1:1",
-                "refused_total": 2, "observed_total": 0,
-                "last": {"value": 5, "limit": 5, "ago_ms": 12},
-                "now": {"passed": 3, "limit": 5},
-            }],
-            "scopes": [{"name": "host", "state": "overload", "cause": "cpu"}],
+            "resource": "order-create", "tenant": "shop", "counted_as": "order-create",
+            "counts": {"passed_total": 7, "refused_total": {"flow": 5, "param": 0}, "inflight": 59},
+            "http_permits": {"held": 59, "oldest_s": 41.3, "expired_total": 0},
+            "rules": [few, paced, watching, rule("pay-errors", "degrade", 2, breaker), off],
+            "scopes": [{"name": "host", "state": "overload", "cause": "load",
+                "why": "load is high (load1 4.6, mark 2); nobody is refused: 0 of 32 in flight"},
+                {"name": "orders", "state": "healthy", "cause": "none", "why": null}],
         });
         let explained: Explained = serde_json::from_value(explained).unwrap();
-        assert_eq!(
-            text(&explained),
-            "a: 7 passed, 2 refused, 1 in flight\n  2 by flow\n\n\
-             flow rule few (a.toml:1:1): refused 2, last 12 ms ago with 5 of 5\n  \
-             now: limit 5, passed 3\n\nscope host: overload, because of cpu\n"
-        );
+        let path =
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/screens/explain.txt");
+        super::super::screens::compare(&path, &text(&explained));
     }
 
     #[test]

@@ -14,6 +14,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+pub(super) use self::report::HttpPermits;
+
 use self::report::Before;
 use super::output::{Failure, say, say_as_is};
 use super::place::Surroundings;

@@ -11,6 +11,7 @@ use super::expiry::{Ending, Expires};
 use super::{Body, Options};
 use crate::config::schema::kind::{Maybe, Name, OneOf, Required, Span, Whole, words};
 use crate::config::schema::settings::{Section, settings};
+use crate::words::{number, percent};
 
 /// A circuit breaker.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -58,6 +59,37 @@ pub enum Trip {
         /// The number.
         threshold: Amount,
     },
+}
+
+impl Trip {
+    /// The grade in the words of a rule file, and its threshold.
+    pub fn told(self) -> (&'static str, f64) {
+        let (grade, threshold) = match self {
+            Self::SlowRatio { threshold, .. } => ("slow_ratio", threshold),
+            Self::ErrorRatio { threshold } => ("error_ratio", threshold),
+            Self::ErrorCount { threshold } => ("error_count", threshold),
+        };
+        (grade, threshold.get())
+    }
+
+    /// What made a breaker open, such as `3 errors, threshold 2`.
+    pub fn tripped(self, by: f64) -> String {
+        tripped(self.told(), by)
+    }
+}
+
+/// The same from a grade's word and a threshold.
+pub fn tripped((grade, threshold): (&str, f64), by: f64) -> String {
+    match grade {
+        "error_count" => format!("{} errors, threshold {}", number(by), number(threshold)),
+        "error_ratio" => format!("{} errors, threshold {}", percent(by), percent(threshold)),
+        "slow_ratio" => format!(
+            "{} slow calls, threshold {}",
+            percent(by),
+            percent(threshold)
+        ),
+        _ => format!("{}, threshold {}", number(by), number(threshold)),
+    }
 }
 
 impl Degrade {

@@ -10,14 +10,14 @@ use tidegate_segment::clock::monotonic_ns;
 use super::live::{self, LiveLine, print};
 use super::rule_keep::RuleKeep;
 use super::state_line::state_line;
-use super::{ready, reload, start_text};
+use super::{ready, reload, start_text, told};
 use crate::config::schema::fault::Fault;
 use crate::config::{Config, Given};
-use crate::control::{Event, Snapshot};
+use crate::control::Snapshot;
 use crate::door::Context;
 use crate::recording::Notes;
 use crate::telemetry::reload::Instead;
-use crate::tenant::breakers::{BreakerChange, BreakerWatch};
+use crate::tenant::breakers::BreakerWatch;
 
 /// Ticks after which what is not measured yet is told as such.
 const SETTLED_TICKS: u64 = 30;
@@ -208,7 +208,7 @@ impl Keeper {
             self.tell_signals(&snapshot);
         }
         for event in self.context.control.events() {
-            log(&event);
+            told::scope(&event, &snapshot);
         }
         let (now_ns, idle) = (monotonic_ns(), self.config.pages.idle_time);
         for named in self.context.tenants.iter() {
@@ -218,7 +218,7 @@ impl Keeper {
                 .give_back_idle(tenant.seats(), now_ns, idle);
             let watch = self.breakers.entry(Arc::clone(&named.name)).or_default();
             for change in watch.look(&named.tenant, monotonic_ns()) {
-                log_breaker(&named.name, &change);
+                told::breaker(tenant, &named.name, &change);
             }
         }
         self.live.show(&snapshot);
@@ -265,41 +265,5 @@ impl Keeper {
         self.live.end();
         tracing::info!("ends");
         self.keep.end();
-    }
-}
-
-fn log_breaker(tenant: &str, change: &BreakerChange) {
-    let BreakerChange { from, now } = change;
-    tracing::warn!(
-        tenant,
-        resource = &*now.resource,
-        rule = now.rule,
-        from = from.name(),
-        to = now.state.name(),
-        opened_by = now.opened_by,
-        openings = now.changes.open,
-        "a breaker is in another state"
-    );
-}
-
-fn log(event: &Event) {
-    match event {
-        Event::State {
-            scope,
-            from,
-            to,
-            cause,
-        } => tracing::warn!(
-            scope = &**scope,
-            from = from.name(),
-            to = to.name(),
-            cause = cause.name(),
-            "a scope is in another state"
-        ),
-        Event::Ineffective { scope, cause } => tracing::warn!(
-            scope = &**scope,
-            cause = cause.name(),
-            "shedding does not lower the pressure: only the entry limit is in force"
-        ),
     }
 }

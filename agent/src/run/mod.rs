@@ -15,6 +15,7 @@ mod rule_keep;
 mod serve;
 mod start_text;
 mod state_line;
+mod told;
 
 use std::io;
 use std::path::PathBuf;

@@ -10,6 +10,7 @@ use crate::control::{ScopeSnapshot, Snapshot};
 use crate::door::{gate_socket, http};
 use crate::kernel::Lack;
 use crate::signal::{Fault, Missing};
+use crate::words::paragraph;
 
 /// Where the agent can be reached, and by what it decides.
 pub(super) fn places(keeper: &Keeper, directory: &Path) -> String {
@@ -38,7 +39,12 @@ fn write_places(text: &mut String, keeper: &Keeper, directory: &Path) -> std::fm
         None => writeln!(text, "  config   built-in defaults")?,
     }
     let rules = keeper.rules_directory().display();
-    writeln!(text, "  rules    {} from {rules}", keeper.rules())?;
+    let there = if keeper.rules_directory().is_dir() {
+        ""
+    } else {
+        ", which is not there yet: make it, and it is read"
+    };
+    writeln!(text, "  rules    {} from {rules}{there}", keeper.rules())?;
     let socket = directory.join(http::FILE_NAME);
     writeln!(text, "  try      {}", example(&socket))
 }
@@ -51,14 +57,16 @@ fn example(socket: &Path) -> String {
     format!("curl --unix-socket '{socket}' -d {body} http://tidegate/v1/enter")
 }
 
+/// Whether a signal comes with one of the next ticks.
+const fn waits(missing: Missing) -> bool {
+    matches!(
+        missing.fault,
+        Fault::NotSampled | Fault::FirstSample | Fault::Kernel(Lack::Starting)
+    )
+}
+
 /// Whether a signal waits for its second sample still.
 pub(super) fn is_settling(snapshot: &Snapshot) -> bool {
-    let waits = |missing: Missing| {
-        matches!(
-            missing.fault,
-            Fault::NotSampled | Fault::FirstSample | Fault::Kernel(Lack::Starting)
-        )
-    };
     snapshot.ticks == 0
         || snapshot
             .scopes
@@ -76,22 +84,47 @@ pub(super) fn signals(snapshot: &Snapshot) -> String {
 
 fn write_signals(text: &mut String, snapshot: &Snapshot) -> std::fmt::Result {
     for scope in &snapshot.scopes {
-        writeln!(text, "  scope {} measures {}", scope.name, measured(scope))?;
-        for (id, reason) in missing(scope) {
-            writeln!(text, "    not {}: {reason}", id.name())?;
+        let told = format!("scope {} measures {}", scope.name, measured(scope));
+        paragraph(text, "  ", &told)?;
+        let lacks = lacks(scope);
+        if !lacks.is_empty() {
+            paragraph(
+                text,
+                "    not ",
+                &format!("{}; `tidegate doctor` tells what helps", lacks.join("; ")),
+            )?;
         }
     }
     Ok(())
 }
 
-/// The same for the log.
+/// The same for the log: a line for each scope.
 pub(super) fn log_signals(snapshot: &Snapshot) {
     for scope in &snapshot.scopes {
-        tracing::info!(scope = &*scope.name, measured = measured(scope), "measures");
-        for (id, reason) in missing(scope) {
-            tracing::info!(scope = &*scope.name, signal = id.name(), %reason, "cannot measure");
+        let (name, lacks) = (&*scope.name, lacks(scope));
+        let all = measured(scope).split(", ").count();
+        if lacks.is_empty() {
+            tracing::info!("{name}: measures {all} signals");
+        } else {
+            let lacks = lacks.join("; ");
+            tracing::info!("{name}: measures {all} signals; not {lacks}");
         }
     }
+}
+
+/// What is missing, together where it is for the same reason. What comes with the next tick is not missing.
+fn lacks(scope: &ScopeSnapshot) -> Vec<String> {
+    let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
+    for (id, missing) in missing(scope).filter(|(_id, missing)| !waits(*missing)) {
+        let reason = missing.to_string();
+        match reasons.iter_mut().find(|(known, _names)| *known == reason) {
+            Some((_known, names)) => names.push(id.name()),
+            None => reasons.push((reason, vec![id.name()])),
+        }
+    }
+    let told = reasons.into_iter();
+    told.map(|(reason, names)| format!("{} ({reason})", names.join(", ")))
+        .collect()
 }
 
 fn measured(scope: &ScopeSnapshot) -> String {

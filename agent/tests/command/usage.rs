@@ -1,6 +1,7 @@
 //! What a command says without an agent, and its exit codes.
 
 use std::fs;
+use std::process::Command;
 
 use super::{err, out, tidegate};
 
@@ -30,6 +31,29 @@ fn every_command_shows_examples() {
         let output = tidegate(directory.path(), arguments);
         assert!(output.status.success(), "{arguments:?}");
         assert!(out(&output).contains("Examples:"), "{arguments:?}");
+    }
+}
+
+#[test]
+fn field_o11_help_fits_80_columns() {
+    let directory = tempfile::tempdir().unwrap();
+    let commands = [
+        "run", "check", "doctor", "status", "explain", "enter", "replay", "bench",
+    ];
+    for command in [&[][..]]
+        .into_iter()
+        .chain(commands.iter().map(std::slice::from_ref))
+    {
+        let arguments = [command, &["--help"]].concat();
+        let output = Command::new(env!("CARGO_BIN_EXE_tidegate"))
+            .args(&arguments)
+            .env("COLUMNS", "80")
+            .current_dir(directory.path())
+            .output()
+            .unwrap();
+        for line in out(&output).lines() {
+            assert!(line.chars().count() <= 80, "{arguments:?}: {line}");
+        }
     }
 }
 

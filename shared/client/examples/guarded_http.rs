@@ -44,7 +44,8 @@ struct Options {
 }
 
 impl Options {
-    fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, Box<dyn Error>> {
+    /// `None` where help is asked for.
+    fn parse(mut words: impl Iterator<Item = String>) -> Result<Option<Self>, Box<dyn Error>> {
         let mut options = Self {
             listen: "127.0.0.1:0".to_owned(),
             resource: "guarded-http".to_owned(),
@@ -53,6 +54,9 @@ impl Options {
             runtime_dir: None,
         };
         while let Some(flag) = words.next() {
+            if ["--help", "-h"].contains(&flag.as_str()) {
+                return Ok(None);
+            }
             let wrong = |error| format!("{flag}: {error}; {USAGE}");
             let value = words
                 .next()
@@ -66,17 +70,28 @@ impl Options {
                 unknown => return Err(format!("unknown option {unknown}; {USAGE}").into()),
             }
         }
-        Ok(options)
+        Ok(Some(options))
     }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let options = Options::parse(std::env::args().skip(1))?;
+    let Some(options) = Options::parse(std::env::args().skip(1))? else {
+        writeln!(io::stdout(), "{USAGE}")?;
+        return Ok(());
+    };
     let mut builder = Client::builder();
     if let Some(dir) = options.runtime_dir {
         builder = builder.runtime_dir(dir);
     }
     let client = builder.connect()?;
+    let status = client.status();
+    if !status.connected {
+        let why = status.last_error.unwrap_or_default();
+        writeln!(
+            io::stderr(),
+            "no agent answers, so every request is admitted until one does: {why}"
+        )?;
+    }
     let resource = client.resource(&options.resource)?;
     let listener = TcpListener::bind(&options.listen)?;
     // Few workers hold few requests: what waits to be accepted counts as well.

@@ -7,7 +7,7 @@ use tidegate_segment::gate::Refusal;
 
 /// A request that was refused: who, why, and when to come again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("refused by {} ({}){}, come again after {} ms", .kind.name(), .reason.name(), measured(*.value, *.limit), .retry_after.as_millis())]
+#[error("refused by {} ({}){}, retry in {} ms", .kind.name(), .reason.name(), measured(*.value, *.limit), .retry_after.as_millis())]
 pub struct Refused {
     /// Kind of rule.
     pub kind: RefusalKind,
@@ -85,7 +85,7 @@ mod tests {
     fn a_refusal_says_who_why_and_when() {
         assert_eq!(
             REFUSED.to_string(),
-            "refused by flow (qps): 100 of 100, come again after 213 ms"
+            "refused by flow (qps): 100 of 100, retry in 213 ms"
         );
         let not_counted = Refused {
             value: 0,
@@ -94,7 +94,7 @@ mod tests {
         };
         assert_eq!(
             not_counted.to_string(),
-            "refused by flow (qps), come again after 213 ms"
+            "refused by flow (qps), retry in 213 ms"
         );
     }
 

@@ -4,13 +4,10 @@ use std::fmt::Write as _;
 
 use super::report::{Before, Client, Resource, Scope, Status};
 use crate::config::DEFAULT_TENANT;
-use crate::words::number;
+use crate::words::{WIDTH, number, paragraph};
 
 /// Rows of a table that are shown unless all are asked for.
 const ROWS: usize = 20;
-
-/// Columns of the terminal that everybody has.
-const WIDTH: usize = 80;
 
 pub(super) fn scopes(text: &mut String, status: &Status, before: &Before<'_>) -> std::fmt::Result {
     let width = name_width(status.scopes.iter().map(|scope| scope.name.as_str()), 24);
@@ -204,27 +201,4 @@ pub(super) fn owned(tenant: &str, name: &str) -> String {
     } else {
         format!("{tenant}: {name}")
     }
-}
-
-/// A sentence over as many lines as it takes. The first begins with `head`, the others are indented as deep.
-pub(in crate::command) fn paragraph(
-    text: &mut String,
-    head: &str,
-    sentence: &str,
-) -> std::fmt::Result {
-    let indent = head.chars().count();
-    let (mut head, mut line) = (head.to_owned(), String::new());
-    for word in sentence.split_whitespace() {
-        let length = line.chars().count().saturating_add(word.chars().count());
-        if !line.is_empty() && length.saturating_add(indent) >= WIDTH {
-            writeln!(text, "{head}{line}")?;
-            head = " ".repeat(indent);
-            line.clear();
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    writeln!(text, "{head}{line}")
 }

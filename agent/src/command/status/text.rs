@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use super::findings::findings;
 use super::report::{Agent, Before, Course, Scope, Signal, Status};
-use super::tables::{self, paragraph};
+use super::tables;
 use super::warnings;
 use crate::signal::Fault;
-use crate::words::{many, number, percent, signal, span};
+use crate::words::{many, number, paragraph, percent, signal, span};
 
 /// The status as text of several lines.
 pub(super) fn text(status: &Status, before: &Before<'_>, verbose: bool) -> String {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Deserialize;
 
-use super::tables::paragraph;
+use crate::words::paragraph;
 
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Warnings {

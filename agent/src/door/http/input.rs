@@ -52,7 +52,7 @@ pub(super) const EXIT: Form = Form {
 
 /// Query of `GET /v1/explain`.
 pub(super) const EXPLAIN: Form = Form {
-    fields: &["resource"],
+    fields: &["resource", "tenant"],
     example: "?resource=order-create",
 };
 
@@ -188,7 +188,8 @@ pub(super) fn resource(fields: &mut Fields) -> Result<String, Wrong> {
     checked("resource", given)
 }
 
-fn name(fields: &mut Fields, field: &str) -> Result<Option<String>, Wrong> {
+/// A name that may be given.
+pub(super) fn name(fields: &mut Fields, field: &str) -> Result<Option<String>, Wrong> {
     let given = fields.text(field, NAME)?;
     given.map(|given| checked(field, given)).transpose()
 }

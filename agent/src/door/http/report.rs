@@ -15,7 +15,9 @@ use super::answer::{Json, Wrong};
 use super::caller::Caller;
 use super::fields::Fields;
 use super::input::{self, EXPLAIN};
+use crate::config::schema::source::shown;
 use crate::door::Context;
+use crate::door::tenants::Named;
 use crate::telemetry::explain::Explained;
 use crate::telemetry::status::{self, RuleReport, Status};
 use crate::telemetry::{fill, scrape};
@@ -75,13 +77,31 @@ pub(super) async fn explain(
     ConnectInfo(caller): ConnectInfo<Caller>,
     uri: Uri,
 ) -> Result<Json<Explained>, Wrong> {
-    let name = &input::resource(&mut Fields::of_query(&uri, &EXPLAIN)?)?;
-    let explained = Explained::of(&context, caller.named(), name);
+    let mut fields = Fields::of_query(&uri, &EXPLAIN)?;
+    let name = &input::resource(&mut fields)?;
+    let tenant = input::name(&mut fields, "tenant")?;
+    let named = tenant_of(tenant, &caller, &context)?;
+    let explained = Explained::of(&context, &named, name);
     explained.map(Json).ok_or_else(|| {
         let text = format!(
             "resource \"{name}\" is not known: nothing was asked of it and no rule is for it; \
              `tidegate status` lists those there are"
         );
+        Wrong::new(StatusCode::NOT_FOUND, text)
+    })
+}
+
+/// The tenant of this name, where the caller may see it; its own without a name.
+fn tenant_of(name: Option<String>, caller: &Caller, context: &Context) -> Result<Named, Wrong> {
+    let Some(name) = name else {
+        return Ok(caller.named().clone());
+    };
+    let seen = caller.sees(context);
+    let found = seen.iter().find(|named| *named.name == *name).cloned();
+    found.ok_or_else(|| {
+        let allowed: Vec<&str> = seen.iter().map(|named| &*named.name).collect();
+        let (name, allowed) = (shown(&name), allowed.join(", "));
+        let text = format!("tenant = \"{name}\" is none that you may see; allowed: {allowed}");
         Wrong::new(StatusCode::NOT_FOUND, text)
     })
 }

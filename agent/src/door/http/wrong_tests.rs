@@ -187,7 +187,7 @@ async fn exits_and_queries_are_checked_too() {
         ),
         (
             "/v1/explain?name=a",
-            "name: no such field; allowed are resource",
+            "name: no such field; allowed are resource, tenant",
         ),
     ] {
         assert_eq!(error(&door.get(path).await, 400), wrong, "{path}");

@@ -32,7 +32,16 @@ impl Place<'_> {
             }
             Body::System(_) => self.inbound(),
             Body::Flow(flow) => line.map_or_else(|| self.plain(flow), |line| self.flow(flow, line)),
-            Body::Param(_) | Body::Degrade(_) => line.map_or(Value::Null, |line| self.line(line)),
+            Body::Param(_) => line.map_or(Value::Null, |line| self.line(line)),
+            Body::Degrade(rule) => {
+                let mut now = line.map_or(Value::Null, |line| self.line(line));
+                if let Value::Object(now) = &mut now {
+                    let (grade, threshold) = rule.trip.told();
+                    now.insert("grade".to_owned(), grade.into());
+                    now.insert("threshold".to_owned(), threshold.into());
+                }
+                now
+            }
         }
     }
 
