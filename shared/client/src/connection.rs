@@ -68,12 +68,15 @@ impl Packet {
     }
 }
 
+/// A seat with its pages; on the heap, since it is large and most of what passes it on is not.
+type OwnSeat = Box<(Seated, Pages)>;
+
 impl Connection {
     /// Connects to the agent's socket and takes a seat, if the agent gives one.
     ///
     /// # Errors
     /// See [`ConnectError`]; nothing stays mapped or open then.
-    pub(crate) fn open(path: &Path) -> Result<(Self, Option<(Seated, Pages)>), ConnectError> {
+    pub(crate) fn open(path: &Path) -> Result<(Self, Option<OwnSeat>), ConnectError> {
         let connection = Self::dial(path)?;
         let asked_ns = clock::monotonic_ns();
         let (welcome, descriptors) = connection.greet(HELLO_MAP)?;
@@ -82,7 +85,10 @@ impl Connection {
         }
         let offset_ns = clock_offset_ns(welcome.now_ns, asked_ns..=clock::monotonic_ns());
         match take_pages(welcome, descriptors)? {
-            Some((gate, pages)) => Ok((connection, Some((Seated { gate, offset_ns }, pages)))),
+            Some((gate, pages)) => {
+                let seat = Box::new((Seated { gate, offset_ns }, pages));
+                Ok((connection, Some(seat)))
+            }
             None => Ok((Self::open_to_ask(path)?, None)),
         }
     }

@@ -141,7 +141,8 @@ impl Keeper {
     /// Takes a seat; where the agent gives none, prepares to ask it for each decision.
     fn open(&self, path: &Path, number: SessionNumber) -> Result<Service, ConnectError> {
         let (connection, seat) = Connection::open(path)?;
-        let (way, pages) = if let Some((seated, pages)) = seat {
+        let (way, pages) = if let Some(seat) = seat {
+            let (seated, pages) = *seat;
             (Way::Seated(seated), Some(pages))
         } else {
             (self.way_without_a_seat(path)?, None)

@@ -7,5 +7,7 @@
 
 mod packages;
 mod promises;
+mod rows;
 mod source;
 mod sources;
+mod texts;

@@ -103,6 +103,36 @@ fn without_any_file_every_signal_says_why() {
     }
 }
 
+/// The compiler leads from a new signal to its unit and no further: this test leads to its readers. Each sets it, or
+/// says that it has none, as the tables of `host_only` and `group_only` signals do.
+#[test]
+fn field_o14_every_signal_has_a_reader_for_a_group_too() {
+    let mut sampler = Sampler::new(Roots::default());
+    // Where no hierarchy is in sight there is no group to ask.
+    let Ok(_own) = sampler.watch_own() else {
+        return;
+    };
+    // Threads are looked at in turns.
+    for second in 1..100 {
+        sampler.sample(second * 1_000_000_000);
+    }
+    let (_key, group) = sampler.groups().next().unwrap();
+    for readings in [sampler.host(), group.readings()] {
+        for (id, reading) in readings.iter() {
+            let fault = reading.get().err().map(|missing| missing.fault);
+            if id == SignalId::AcceptQueue {
+                // The tick sums it, from listeners that services have shown (control/listeners.rs).
+                continue;
+            }
+            assert_ne!(
+                fault,
+                Some(Fault::NotSampled),
+                "nobody reads {id:?}: see agent/src/signal/host, cgroup and kernel.rs"
+            );
+        }
+    }
+}
+
 #[test]
 fn waits_switches_and_threads_of_the_host_are_told_where_the_kernel_does() {
     let dir = tempfile::tempdir().unwrap();
