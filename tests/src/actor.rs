@@ -6,6 +6,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -104,11 +105,19 @@ impl Actor {
     ///
     /// # Panics
     /// If none comes soon.
-    #[expect(clippy::expect_used, reason = "a test ends here")]
     pub fn hear(&self) -> String {
+        self.hear_within(SOON)
+    }
+
+    /// Its next line, which may take so long.
+    ///
+    /// # Panics
+    /// If none comes in time.
+    #[expect(clippy::expect_used, reason = "a test ends here")]
+    pub fn hear_within(&self, limit: Duration) -> String {
         self.lines
-            .recv_timeout(SOON)
-            .expect("the actor answers soon")
+            .recv_timeout(limit)
+            .expect("the actor answers in time")
     }
 
     /// Says a line to it and waits for the answer.

@@ -35,7 +35,7 @@ use crate::telemetry::scrape::Metrics;
 use crate::telemetry::warnings::OfConfig;
 use crate::tenant::scope_resolver::ScopeResolver;
 use bounds::Bounds;
-use gate_socket::GateSocket;
+use gate_socket::{GateSocket, Offer};
 use tenants::Tenants;
 
 pub use settings::Settings;
@@ -151,9 +151,19 @@ impl Doors {
         })
     }
 
+    /// What connections and their users may take.
+    pub const fn bounds(&self) -> &Arc<Bounds> {
+        self.gate_socket.bounds()
+    }
+
     /// Address of the metrics over TCP; `None` where they are off.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.http.metrics_address()
+    }
+
+    /// Lets services hand pages back before anybody is served, see [`GateSocket::gather`].
+    pub async fn gather(&mut self, limit: Duration, look: impl FnMut(Offer) -> bool) {
+        self.gate_socket.gather(limit, look).await;
     }
 
     /// Answers on all doors until it is dropped.

@@ -8,12 +8,10 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-
 use super::peer::Peer;
 use crate::config::{self, DEFAULT_TENANT};
 use crate::signal::{GroupFinder, GroupPattern, PatternFault, Roots};
-use crate::tenant::Tenant;
+use crate::tenant::{Tenant, seat_life};
 
 /// Who belongs to a tenant: all that is set must hold.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -151,16 +149,11 @@ fn group_of(groups: &GroupFinder, peer: Peer, pidfd: Option<&OwnedFd>) -> Option
     }
     let group = groups.of_process(peer.pid)?;
     let same = match pidfd {
-        Some(pidfd) => lives(pidfd),
+        Some(pidfd) => seat_life::lives(pidfd),
         // Before Linux 6.5: at least the user must be the same.
         None => groups.user_of(peer.pid) == Some(peer.uid),
     };
     same.then_some(group)
-}
-
-fn lives(pidfd: &OwnedFd) -> bool {
-    let mut ended = [PollFd::new(pidfd, PollFlags::IN)];
-    poll(&mut ended, Some(&Timespec::default())) == Ok(0)
 }
 
 #[cfg(test)]
@@ -251,9 +244,9 @@ mod tests {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).unwrap();
         child.wait().unwrap();
-        assert!(!lives(&pidfd));
+        assert!(!seat_life::lives(&pidfd));
         let own = pidfd_open(rustix::process::getpid(), PidfdFlags::empty()).unwrap();
-        assert!(lives(&own));
+        assert!(seat_life::lives(&own));
     }
 
     #[test]

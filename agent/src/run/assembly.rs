@@ -10,12 +10,13 @@ use tidegate_segment::clock::monotonic_ns;
 
 use super::keeper::Keeper;
 use super::rule_keep::RuleKeep;
+use super::serve::remove_sockets;
+use super::taking::{self, Taking};
 use super::{Ended, Options, begin_rules, system};
-use crate::config::{Config, Given, Loaded};
+use crate::config::{Config, DEFAULT_TENANT, Given, Loaded};
 use crate::control::{self, Driver, Handle, Plan, Ticking};
-use crate::door::bounds::{Bounds, GATE_CONNECTIONS};
 use crate::door::tenants::{Conditions, Named, Tenants};
-use crate::door::{self, Doors, open_files};
+use crate::door::{self, Doors};
 use crate::kernel::{self, Telemetry};
 use crate::recording::{self, Recorder, Tap};
 use crate::signal::{PressureTriggers, Roots, Sampler};
@@ -23,7 +24,7 @@ use crate::telemetry::facts::Facts;
 use crate::telemetry::reload::LastReading;
 use crate::telemetry::scrape::Metrics;
 use crate::telemetry::warnings::OfConfig;
-use crate::tenant::{self, Tenant};
+use crate::tenant::{self, TakenUp, Tenant};
 
 /// An agent whose sampler thread ticks and whose sockets are placed.
 #[derive(Debug)]
@@ -38,10 +39,30 @@ pub(super) struct Agent {
 /// Makes an agent. Runs inside the runtime.
 pub(super) async fn assemble(options: Options) -> Result<Agent, Ended> {
     let started = Instant::now();
-    let Loaded { config, warnings } = load(&options.config)?;
-    let (tenants, pages) = make_tenants(&config, &options.roots)?;
+    let loaded = load(&options.config)?;
+    let settings = door::Settings::of(&loaded.config, options.directory.clone());
+    let mut doors = Doors::open(&settings)?;
+    let directory = options.directory.clone();
+    let begun = Box::pin(begin(options, (started, loaded), &mut doors)).await;
+    let (keeper, ticking, recorder) = begun.inspect_err(|_ended| remove_sockets(&directory))?;
+    Ok(Agent {
+        keeper,
+        doors,
+        ticking,
+        recorder,
+        directory,
+    })
+}
+
+/// Begins with pages, rules and ticks.
+async fn begin(
+    options: Options,
+    (started, loaded): (Instant, Loaded),
+    doors: &mut Doors,
+) -> Result<(Box<Keeper>, Ticking, Option<Recorder>), Ended> {
+    let Loaded { config, warnings } = loaded;
+    let (tenants, pages) = Box::pin(tenants(&options, &config, doors)).await?;
     let begun = Box::pin(begin_rules(&config, &tenants, &options)).await?;
-    let doors = Doors::open(&door::Settings::of(&config, options.directory.clone()))?;
     let metrics = Arc::new(make_metrics()?);
     let Begun {
         handle,
@@ -56,7 +77,7 @@ pub(super) async fn assemble(options: Options) -> Result<Agent, Ended> {
     );
     let context = Arc::new(door::Context {
         tenants,
-        bounds: Arc::new(Bounds::new(open_files::connections(GATE_CONNECTIONS))),
+        bounds: Arc::clone(doors.bounds()),
         scopes: Arc::new(handle.scope_finder()),
         control: Arc::new(handle),
         kernel,
@@ -73,13 +94,24 @@ pub(super) async fn assemble(options: Options) -> Result<Agent, Ended> {
     if let Some(recorder) = &recorder {
         keeper.record_config(recorder.notes());
     }
-    Ok(Agent {
-        keeper,
-        doors,
-        ticking,
-        recorder,
-        directory: options.directory,
-    })
+    Ok((keeper, ticking, recorder))
+}
+
+/// The tenants, with the pages that their services hand back where there are any.
+async fn tenants(
+    options: &Options,
+    config: &Config,
+    doors: &mut Doors,
+) -> Result<(Tenants, Vec<control::Pages>), Ended> {
+    let geometry = config.pages.geometry().map_err(Ended::Sizes)?;
+    let names = tenant_names(config);
+    let mut taking = Taking::back(doors, &options.directory, names, geometry).await;
+    make_tenants(config, options, &mut taking)
+}
+
+fn tenant_names(config: &Config) -> impl Iterator<Item = Arc<str>> {
+    let others = config.tenants.iter().map(|tenant| &*tenant.name);
+    std::iter::once(DEFAULT_TENANT).chain(others).map(Arc::from)
 }
 
 /// Puts the rules in force that there are.
@@ -135,33 +167,53 @@ fn load(given: &Given) -> Result<Loaded, Ended> {
 }
 
 /// The default tenant and those of the configuration, with the role of the tick on each one's pages.
-fn make_tenants(config: &Config, roots: &Roots) -> Result<(Tenants, Vec<control::Pages>), Ended> {
-    let (default, first) = make_tenant(config)?;
+fn make_tenants(
+    config: &Config,
+    options: &Options,
+    taking: &mut Taking,
+) -> Result<(Tenants, Vec<control::Pages>), Ended> {
+    let mut make = |name: &str| make_tenant(config, name, &options.directory, taking);
+    let (default, first) = make(DEFAULT_TENANT)?;
     let mut pages = vec![first];
     let mut tenants = Tenants::one(default);
     for settings in &config.tenants {
-        let (tenant, own) = make_tenant(config)?;
+        let (tenant, own) = make(&settings.name)?;
         pages.push(own);
         let conditions = Conditions::of(settings).map_err(|fault| {
             system("the cgroup of a tenant")(io::Error::new(io::ErrorKind::InvalidInput, fault))
         })?;
-        tenants.add(Named::new(&settings.name, tenant), conditions, roots);
+        tenants.add(
+            Named::new(&settings.name, tenant),
+            conditions,
+            &options.roots,
+        );
     }
     Ok((tenants, pages))
 }
 
-fn make_tenant(config: &Config) -> Result<(Arc<Tenant>, control::Pages), Ended> {
+fn make_tenant(
+    config: &Config,
+    name: &str,
+    directory: &Path,
+    taking: &mut Taking,
+) -> Result<(Arc<Tenant>, control::Pages), Ended> {
     let settings = tenant::Settings {
         geometry: config.pages.geometry().map_err(Ended::Sizes)?,
         time_to_live_ns: ns(config.agent_loss.time_to_live),
         grace_ns: ns(config.agent_loss.grace),
         loss_mode: config.agent_loss.mode,
     };
-    let (tenant, mut writer) = Tenant::create(&settings)?;
+    let TakenUp {
+        tenant,
+        tick: mut writer,
+        living,
+    } = *taking::begin(name, &settings, taking.take(name))?;
+    taking::keep(&tenant, living);
+    tenant.record_in(directory, name);
     // Nobody is to think that the agent is silent before its first tick.
     writer.beat(monotonic_ns());
     let ledger = *tenant.ledger();
-    Ok((Arc::new(tenant), control::Pages { writer, ledger }))
+    Ok((tenant, control::Pages { writer, ledger }))
 }
 
 fn ns(time: Duration) -> u64 {

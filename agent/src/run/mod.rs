@@ -1,6 +1,7 @@
 //! Runs the agent: puts the parts together, keeps them going, takes them apart.
 //!
-//! Order of the start: configuration and rules, pages, sampler thread, doors. From then on the doors
+//! Order of the start: configuration, sockets, pages, rules, sampler thread, doors. Services of the agent's last life hand
+//! their pages back before new ones are made. From then on the doors
 //! answer; what is measured comes with the first ticks.
 
 mod assembly;
@@ -15,6 +16,7 @@ mod rule_keep;
 mod serve;
 mod start_text;
 mod state_line;
+mod taking;
 mod told;
 
 use std::io;

@@ -71,12 +71,16 @@ pub(super) async fn serve(agent: Agent) -> Result<(), Ended> {
 
 /// Sockets first, so that callers see the end at once.
 fn clean_up(directory: &Path, ticking: Ticking, recorder: Option<Recorder>) {
-    for socket in [gate_socket::FILE_NAME, http::FILE_NAME] {
-        remove(&directory.join(socket));
-    }
+    remove_sockets(directory);
     ticking.stop();
     if let Some(recorder) = recorder {
         recorder.stop();
+    }
+}
+
+pub(super) fn remove_sockets(directory: &Path) {
+    for socket in [gate_socket::FILE_NAME, http::FILE_NAME] {
+        remove(&directory.join(socket));
     }
 }
 

@@ -16,6 +16,7 @@ mod idle;
 mod memory;
 mod name;
 mod publish;
+mod take_up;
 
 use super::compile::room::Room;
 use super::limit::{Limits, Part};

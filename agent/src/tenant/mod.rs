@@ -10,6 +10,8 @@ pub mod client;
 pub mod compile;
 pub mod decide;
 pub mod directory;
+pub mod kept;
+pub mod left;
 pub mod limit;
 pub mod permit;
 pub mod question;
@@ -17,14 +19,16 @@ pub mod rule_counts;
 pub mod scope_resolver;
 pub mod seat_life;
 pub mod seats;
+pub mod take_up;
 
 use std::os::fd::OwnedFd;
+use std::path::Path;
 
 use parking_lot::Mutex;
 use tidegate_abi::board::ScopeWord;
 use tidegate_abi::decision::{Cause, LossMode};
 use tidegate_abi::geometry::Geometry;
-use tidegate_segment::board::{self, Board, Process, ScopeReport, TickWriter, Writers};
+use tidegate_segment::board::{self, Board, Process, ScopeReport, SeatWriter, TickWriter, Writers};
 use tidegate_segment::gate::Gate;
 use tidegate_segment::ledger::Ledger;
 use tidegate_segment::os::memfd::{self, FileError, Kind};
@@ -32,9 +36,12 @@ use tidegate_segment::page::Page;
 
 use client::Clients;
 use directory::Directory;
+use kept::Kept;
+use left::{BoardName, Names};
 use permit::Permits;
 use rule_counts::RuleCounts;
 use seats::Seats;
+pub use take_up::TakenUp;
 
 /// The seat of the agent itself: permits that it holds for callers over sockets.
 pub const AGENT_SEAT: u32 = 0;
@@ -74,6 +81,9 @@ pub enum CreateError {
     /// No random number for the board's generation.
     #[error("cannot make the shared pages: getrandom: {0}")]
     Random(rustix::io::Errno),
+    /// The kernel does not say which files the pages are.
+    #[error("cannot make the shared pages: fstat: {0}")]
+    Identity(rustix::io::Errno),
     /// The pages are too small for their own sizes.
     #[error("cannot make the shared pages: sizes {0:?} do not fit their own layout")]
     Layout(Geometry),
@@ -98,6 +108,8 @@ pub struct Tenant {
     timed_permits: Mutex<Permits>,
     clients: Clients,
     rule_counts: Box<Mutex<RuleCounts>>,
+    names: Names,
+    kept: Kept,
 }
 
 impl Tenant {
@@ -115,33 +127,54 @@ impl Tenant {
             board: board_file,
             ledger: ledger_file,
         };
-        let fixed = board::Settings {
-            generation: u64::from_ne_bytes(permit::random().map_err(CreateError::Random)?),
-            time_to_live_ns: settings.time_to_live_ns,
-            grace_ns: settings.grace_ns,
-            loss_mode: settings.loss_mode,
-        };
+        let fixed = fixed(settings)?;
+        let names = files.names(fixed.generation)?;
         write_pages(geometry, fixed, [board_page, ledger_page])
-            .and_then(|(gate, writers)| Self::assemble(&gate, writers, files))
+            .and_then(|(gate, writers)| {
+                let Writers { tick, rules, seats } = *writers;
+                let directory = Directory::new(rules, *gate.ledger()).ok()?;
+                let tenant = Self::assemble(&gate, (directory, seats), files, names);
+                Some((tenant, tick))
+            })
             .ok_or(CreateError::Layout(geometry))
     }
 
     fn assemble(
         gate: &Gate,
-        writers: Box<Writers>,
+        (directory, seats): (Box<Directory>, SeatWriter),
         files: PageFiles,
-    ) -> Option<(Self, TickWriter)> {
-        let Writers { tick, rules, seats } = *writers;
-        let tenant = Self {
-            directory: Directory::new(rules, *gate.ledger()).ok()?,
+        names: Names,
+    ) -> Self {
+        Self {
+            directory,
             seats: Seats::new(seats, *gate.ledger()),
             gate: *gate,
             files,
             timed_permits: Mutex::default(),
             clients: Clients::default(),
             rule_counts: Box::default(),
-        };
-        Some((tenant, tick))
+            names,
+            kept: Kept::default(),
+        }
+    }
+
+    /// Writes down in a directory what the next life needs to take the pages up. `called` is the tenant's name.
+    /// Without that the next life begins with new pages.
+    pub fn record_in(&self, directory: &Path, called: &str) {
+        let path = left::path(directory, called);
+        if let Err(error) = self.seats.record_to(&path, self.names.clone()) {
+            tracing::warn!(%error, file = %path.display(), "the next life of the agent will not find these pages");
+        }
+    }
+
+    /// Which files the pages are.
+    pub const fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// The seats of the life before that are kept for their processes.
+    pub const fn kept(&self) -> &Kept {
+        &self.kept
     }
 
     /// The board.
@@ -183,6 +216,30 @@ impl Tenant {
     pub(crate) const fn gate(&self) -> &Gate {
         &self.gate
     }
+}
+
+impl PageFiles {
+    /// Their names, of a board of that generation and none before it.
+    fn names(&self, generation: u64) -> Result<Names, CreateError> {
+        let identify = |file| memfd::identify(file).map_err(CreateError::Identity);
+        let board = BoardName {
+            file: identify(&self.board)?,
+            generation,
+        };
+        Ok(Names {
+            ledger: identify(&self.ledger)?,
+            boards: vec![board],
+        })
+    }
+}
+
+fn fixed(settings: &Settings) -> Result<board::Settings, CreateError> {
+    Ok(board::Settings {
+        generation: u64::from_ne_bytes(permit::random().map_err(CreateError::Random)?),
+        time_to_live_ns: settings.time_to_live_ns,
+        grace_ns: settings.grace_ns,
+        loss_mode: settings.loss_mode,
+    })
 }
 
 /// Writes the headers of both pages, names the board in the ledger and seats the agent.

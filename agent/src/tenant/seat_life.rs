@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tidegate_segment::board::Process;
 use tokio::io::Interest;
@@ -48,6 +49,13 @@ pub struct Seated {
     _end: oneshot::Sender<()>,
 }
 
+impl Seated {
+    /// A seat whose end is told by dropping `end`.
+    pub(super) const fn new(seat: Seat, end: oneshot::Sender<()>) -> Self {
+        Self { seat, _end: end }
+    }
+}
+
 /// Seats a process and watches it from now on. `pidfd` is the peer's as the socket knows it, where the
 /// kernel tells (6.5 and later).
 ///
@@ -75,7 +83,39 @@ pub fn seat(
     tenant.seats().name_service(seat, &name);
     let (end, ended) = oneshot::channel();
     tokio::spawn(watch(Arc::clone(tenant), seat, death, ended));
-    Ok(Seated { seat, _end: end })
+    Ok(Seated::new(seat, end))
+}
+
+/// The handle of a process that lives and began at that time; `None` if it is gone, or another has its pid.
+pub fn alive(process: &Process) -> Option<OwnedFd> {
+    let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw)?;
+    let pidfd = pidfd_open(pid, PidfdFlags::NONBLOCK).ok()?;
+    // After the handle was opened: what is read is of the process that it is of, or of none.
+    let same = process.start != 0 && start_time(process.pid) == Some(process.start);
+    (same && lives(&pidfd)).then_some(pidfd)
+}
+
+/// Whether a process has not ended.
+pub fn lives(pidfd: &OwnedFd) -> bool {
+    let mut ended = [PollFd::new(pidfd, PollFlags::IN)];
+    poll(&mut ended, Some(&Timespec::default())) == Ok(0)
+}
+
+/// Watches a process that keeps its seat from the life before, from now on.
+///
+/// # Errors
+/// It cannot be watched; its seat ends then.
+pub fn keep(
+    tenant: &Arc<Tenant>,
+    (seat, process): (Seat, Process),
+    pidfd: OwnedFd,
+) -> std::io::Result<()> {
+    let death = watchable(pidfd)?;
+    let name = process_name(process.pid).unwrap_or_default();
+    tenant.seats().name_service(seat, &name);
+    let ended = tenant.kept().keep(seat, process);
+    tokio::spawn(watch(Arc::clone(tenant), seat, death, ended));
+    Ok(())
 }
 
 #[expect(
@@ -96,6 +136,7 @@ async fn watch(
         _dead = death.readable() => {}
         _ended = ended => {}
     }
+    tenant.kept().forget(seat);
     tenant.seats().revoke(seat);
     // A process that died closed its socket first; its death follows at once and ends the rest.
     let rest = tokio::time::timeout(REST, death.readable()).await;

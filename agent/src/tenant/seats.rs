@@ -4,10 +4,14 @@
 //! ended, the process may still be inside a decision on its rows, so the seat rests before it is
 //! given to another ([`super::seat_life`]).
 
+use std::io;
+use std::path::Path;
+
 use parking_lot::Mutex;
-use tidegate_segment::board::{Process, SeatWriter, Slot};
+use tidegate_segment::board::{Board, Process, SeatWriter, Slot};
 use tidegate_segment::ledger::{Ledger, NodeCounts, ScopeCounts};
 
+use super::left::{Left, Names, Record, Sitter};
 use super::{AGENT_SEAT, HOST};
 
 /// A seat and its generation.
@@ -32,6 +36,8 @@ struct Table {
     /// Whether each seat may be given, in the order of the seats.
     free: Vec<bool>,
     kept: Kept,
+    /// Where the next life finds who sits where.
+    record: Option<Record>,
 }
 
 /// Counts of processes that left, so that totals never go backwards.
@@ -55,17 +61,37 @@ pub struct Unusual {
 }
 
 impl Seats {
-    /// All seats but the agent's are free.
+    /// All seats but the agent's and those that are taken already are free.
     pub(super) fn new(writer: SeatWriter, ledger: Ledger) -> Box<Self> {
         let seats = 0..ledger.geometry().seats();
+        let board = writer.board();
+        let is_free = |index: u32| index != AGENT_SEAT && !board.seat(index).live;
         Box::new(Self {
             ledger,
             table: Mutex::new(Table {
+                free: seats.map(is_free).collect(),
                 writer,
-                free: seats.map(|index| index != AGENT_SEAT).collect(),
                 kept: Kept::default(),
+                record: None,
             }),
         })
+    }
+
+    /// Writes down for the next life which files the pages are and who sits where, and goes on doing so.
+    ///
+    /// # Errors
+    /// The file system refused.
+    pub(super) fn record_to(&self, path: &Path, names: Names) -> io::Result<()> {
+        let mut table = self.table.lock();
+        let board = table.writer.board();
+        let seats = 0..board.seats_used();
+        let left = Left {
+            names,
+            geometry: board.geometry(),
+            seats: seats.filter_map(|index| seat_now(&board, index)).collect(),
+        };
+        table.record = Some(Record::write(path, &left)?);
+        Ok(())
     }
 
     /// Gives the lowest free seat to a process.
@@ -77,6 +103,7 @@ impl Seats {
         if let Some(free) = table.free.get_mut(place) {
             *free = false;
         }
+        table.note(index);
         Some(Seat { index, generation })
     }
 
@@ -93,13 +120,17 @@ impl Seats {
 
     /// Takes a seat away: its permits no longer count. It is not free yet.
     pub fn revoke(&self, seat: Seat) {
-        self.table.lock().writer.revoke(seat.index);
+        let mut table = self.table.lock();
+        table.writer.revoke(seat.index);
+        table.note(seat.index);
     }
 
     /// Frees a revoked seat that its process will not write any more; its counts are kept.
     pub fn free(&self, seat: Seat) {
         let mut table = self.table.lock();
-        let Table { writer, free, kept } = &mut *table;
+        let Table {
+            writer, free, kept, ..
+        } = &mut *table;
         let board = writer.board();
         kept.fold(&self.ledger, &board, seat.index);
         self.ledger.clear_seat(seat.index, board.resources_used());
@@ -177,8 +208,36 @@ impl Seats {
     }
 }
 
+impl Table {
+    /// Writes a change of a seat down for the next life.
+    fn note(&mut self, index: u32) {
+        let seat = seat_now(&self.writer.board(), index);
+        let (Some(record), Some(seat)) = (&self.record, seat) else {
+            return;
+        };
+        if let Err(error) = record.set_seat(&seat) {
+            tracing::warn!(%error, "seats are not written down any more: after a restart places in flight may count too few");
+            self.record = None;
+        }
+    }
+}
+
+fn seat_now(board: &Board, index: u32) -> Option<Sitter> {
+    let info = board.seat_info(index)?;
+    Some(Sitter {
+        index,
+        word: info.word,
+        process: Process {
+            pid: info.pid,
+            start: info.start,
+            uid: info.uid,
+            scope: HOST,
+        },
+    })
+}
+
 impl Kept {
-    fn fold(&mut self, ledger: &Ledger, board: &tidegate_segment::board::Board, seat: u32) {
+    fn fold(&mut self, ledger: &Ledger, board: &Board, seat: u32) {
         let mut name = [0; 256];
         for index in 0..board.resources_used() {
             let Some((slot, _name)) = board.name(index, &mut name) else {

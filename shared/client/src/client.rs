@@ -239,6 +239,13 @@ impl Inner {
         self.session.set(session);
     }
 
+    /// The same for a session that has kept seat and ledger of the one before.
+    pub(crate) fn put_in_force_keeping(&self, session: Session) {
+        let before = self.session();
+        self.put_in_force(session);
+        before.keep_in(self.session());
+    }
+
     /// In a forked process, begins a life of its own. Everywhere else nothing happens.
     fn settle(self: &Arc<Self>) {
         let parents = self.session();

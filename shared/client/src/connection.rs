@@ -1,6 +1,6 @@
 //! The socket to the agent: connect, say hello, take the pages, exchange frames.
 
-use std::io::{self, IoSliceMut};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,10 +10,13 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendFlags,
-    SocketAddrUnix, SocketFlags, SocketType, recvmsg, send, socket_with,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
+    recvmsg, send, sendmsg, socket_with,
 };
-use tidegate_abi::message::{FRAME_MAX, Frame, HELLO_MAP, Message, NO_SEAT, Welcome};
+use tidegate_abi::message::{
+    Again, FRAME_MAX, FaultCode, Frame, HELLO_MAP, Message, NO_SEAT, Welcome,
+};
 use tidegate_segment::board::Board;
 use tidegate_segment::clock;
 use tidegate_segment::gate::Gate;
@@ -26,6 +29,10 @@ use crate::session::Seated;
 
 /// How long the agent may take to answer a hello.
 const WELCOME_WITHIN: Duration = Duration::from_secs(1);
+
+/// The same for an agent that was started anew: it waits for those who hold pages, and reads its rules, before it
+/// answers any of them.
+const WELCOME_AGAIN_WITHIN: Duration = Duration::from_secs(5);
 
 /// The agent tells its time between a hello and the welcome. Where that is further than this outside of the two, its
 /// clock is another time namespace's.
@@ -42,17 +49,56 @@ pub(crate) struct Connection {
 pub(crate) struct Pages {
     board: Page,
     ledger: Page,
+    /// What they are mapped from, to hand it back to an agent that was started anew.
+    board_file: OwnedFd,
+    ledger_file: OwnedFd,
+    seat: u32,
+    seat_generation: u32,
+    /// The ledger is that of the session before, whose seat was kept: it is theirs until this one is in force.
+    kept: bool,
 }
 
 impl Pages {
+    /// Whether seat and ledger are those of the session before.
+    pub(crate) const fn are_kept(&self) -> bool {
+        self.kept
+    }
+
+    /// Takes the ledger over from the session before; gives the board that is left of it.
+    pub(crate) fn take_over(&mut self, before: &Self) -> Page {
+        self.kept = false;
+        before.board
+    }
+
     /// Gives the memory back; whoever still reads the pages sees a seat that was taken away.
     pub(crate) fn retire(self) {
-        for page in [self.board, self.ledger] {
-            // Where the kernel has no room for the change, the page just stays mapped.
-            let _kept: Result<(), Errno> = map::retire(page);
+        retire(self.board);
+        if !self.kept {
+            retire(self.ledger);
         }
     }
+
+    /// Whether a welcome goes on with the seat and the ledger of these pages.
+    fn go_on_with(&self, welcome: &Welcome, ledger_file: &OwnedFd) -> bool {
+        let same_file = || {
+            let [own, given] = [&self.ledger_file, ledger_file].map(memfd::identify);
+            matches!((own, given), (Ok(own), Ok(given)) if own == given)
+        };
+        (welcome.seat, welcome.seat_generation) == (self.seat, self.seat_generation) && same_file()
+    }
 }
+
+/// Gives the memory of a page back.
+pub(crate) fn retire(page: Page) {
+    // Where the kernel has no room for the change, the page just stays mapped.
+    let _kept: Result<(), Errno> = map::retire(page);
+}
+
+/// A seat with its pages; on the heap, since it is large and most of what passes it on is not.
+type OwnSeat = Box<(Seated, Pages)>;
+
+/// A welcome and the descriptors that came with it.
+type Greeting = (Welcome, Vec<OwnedFd>);
 
 /// A packet that came from the agent.
 struct Packet {
@@ -68,29 +114,45 @@ impl Packet {
     }
 }
 
-/// A seat with its pages; on the heap, since it is large and most of what passes it on is not.
-type OwnSeat = Box<(Seated, Pages)>;
-
 impl Connection {
-    /// Connects to the agent's socket and takes a seat, if the agent gives one.
+    /// Connects to the agent's socket and takes a seat, if the agent gives one. `held` are the pages of the session
+    /// before, which are handed back to an agent that was started anew.
     ///
     /// # Errors
     /// See [`ConnectError`]; nothing stays mapped or open then.
-    pub(crate) fn open(path: &Path) -> Result<(Self, Option<OwnSeat>), ConnectError> {
-        let connection = Self::dial(path)?;
-        let asked_ns = clock::monotonic_ns();
-        let (welcome, descriptors) = connection.greet(HELLO_MAP)?;
+    pub(crate) fn open(
+        path: &Path,
+        held: Option<&Pages>,
+    ) -> Result<(Self, Option<OwnSeat>), ConnectError> {
+        let (connection, asked_ns, (welcome, descriptors)) = Self::greeted(path, held)?;
         if welcome.seat == NO_SEAT {
             return Ok((connection, None));
         }
         let offset_ns = clock_offset_ns(welcome.now_ns, asked_ns..=clock::monotonic_ns());
-        match take_pages(welcome, descriptors)? {
+        match take_pages(welcome, descriptors, held)? {
             Some((gate, pages)) => {
                 let seat = Box::new((Seated { gate, offset_ns }, pages));
                 Ok((connection, Some(seat)))
             }
             None => Ok((Self::open_to_ask(path)?, None)),
         }
+    }
+
+    /// Connects and says hello, or hello again; when that was, and what came back.
+    fn greeted(path: &Path, held: Option<&Pages>) -> Result<(Self, u64, Greeting), ConnectError> {
+        if let Some(pages) = held {
+            let connection = Self::dial(path)?;
+            let asked_ns = clock::monotonic_ns();
+            match connection.greet_again(pages) {
+                // It does not know the frame.
+                Err(ConnectError::Fault { code, .. }) if code != FaultCode::Busy => {}
+                greeting => return Ok((connection, asked_ns, greeting?)),
+            }
+        }
+        let connection = Self::dial(path)?;
+        let asked_ns = clock::monotonic_ns();
+        let greeting = connection.greet(HELLO_MAP)?;
+        Ok((connection, asked_ns, greeting))
     }
 
     /// Connects to the agent's socket to ask there for each decision.
@@ -104,10 +166,42 @@ impl Connection {
     }
 
     /// Says hello and waits for the welcome and its descriptors.
-    fn greet(&self, flags: u32) -> Result<(Welcome, Vec<OwnedFd>), ConnectError> {
-        let packet = self.exchange(&hello(flags), WELCOME_WITHIN)?;
+    fn greet(&self, flags: u32) -> Result<Greeting, ConnectError> {
+        self.send(&hello(flags))?;
+        self.welcome(WELCOME_WITHIN)
+    }
+
+    /// The same for one that was seated before.
+    fn greet_again(&self, pages: &Pages) -> Result<Greeting, ConnectError> {
+        let again = Message::Again(Again {
+            version: tidegate_abi::VERSION,
+            seat: pages.seat,
+            seat_generation: pages.seat_generation,
+            now_ns: clock::monotonic_ns(),
+        });
+        self.send_with(&again.encode(), [&pages.board_file, &pages.ledger_file])?;
+        self.welcome(WELCOME_AGAIN_WITHIN)
+    }
+
+    fn welcome(&self, limit: Duration) -> Result<Greeting, ConnectError> {
+        let packet = self.answer(limit)?;
         let welcome = welcome(packet.message()?)?;
         Ok((welcome, packet.descriptors))
+    }
+
+    fn send_with(&self, frame: &Frame, files: [&OwnedFd; 2]) -> Result<(), ConnectError> {
+        let files = files.map(OwnedFd::as_fd);
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        if !ancillary.push(SendAncillaryMessage::ScmRights(&files)) {
+            return Err(broken("send")(Errno::NOBUFS));
+        }
+        let bytes = [IoSlice::new(frame.bytes())];
+        rustix::io::retry_on_intr(|| {
+            sendmsg(&self.socket, &bytes, &mut ancillary, SendFlags::NOSIGNAL)
+        })
+        .map(drop)
+        .map_err(broken("send"))
     }
 
     fn dial(path: &Path) -> Result<Self, ConnectError> {
@@ -164,6 +258,10 @@ impl Connection {
 
     fn exchange(&self, question: &Frame, limit: Duration) -> Result<Packet, ConnectError> {
         self.send(question)?;
+        self.answer(limit)
+    }
+
+    fn answer(&self, limit: Duration) -> Result<Packet, ConnectError> {
         if !readable(self.as_fd(), limit)? {
             return Err(ConnectError::Silent(limit.as_millis()));
         }
@@ -261,6 +359,7 @@ fn clock_offset_ns(agents_ns: u64, between: RangeInclusive<u64>) -> u64 {
 fn take_pages(
     welcome: Welcome,
     descriptors: Vec<OwnedFd>,
+    held: Option<&Pages>,
 ) -> Result<Option<(Gate, Pages)>, ConnectError> {
     let Ok([board_file, ledger_file]) = <[OwnedFd; 2]>::try_from(descriptors) else {
         return Err(ConnectError::Unexpected("a welcome without its two pages"));
@@ -269,17 +368,21 @@ fn take_pages(
         usize::try_from(said).map_err(|_wide| ConnectError::Unexpected("a page of no size"))
     };
     let (board_words, ledger_words) = (words(welcome.board_words)?, words(welcome.ledger_words)?);
-    let board_page = memfd::open(memfd::Kind::Board, &board_file, board_words)?;
-    let ledger_page = match memfd::open(memfd::Kind::Ledger, &ledger_file, ledger_words) {
-        Ok(page) => page,
-        Err(error) => {
-            let _kept: Result<(), Errno> = map::retire(board_page);
-            return Err(error.into());
-        }
+    let board = memfd::open(memfd::Kind::Board, &board_file, board_words)?;
+    let kept = held.filter(|held| held.go_on_with(&welcome, &ledger_file));
+    let ledger = match kept {
+        Some(held) => Ok(held.ledger),
+        None => memfd::open(memfd::Kind::Ledger, &ledger_file, ledger_words),
     };
+    let ledger = ledger.inspect_err(|_refused| retire(board))?;
     let pages = Pages {
-        board: board_page,
-        ledger: ledger_page,
+        board,
+        ledger,
+        board_file,
+        ledger_file,
+        seat: welcome.seat,
+        seat_generation: welcome.seat_generation,
+        kept: kept.is_some(),
     };
     match gate_on(&pages, welcome) {
         Ok(Some(gate)) => Ok(Some((gate, pages))),

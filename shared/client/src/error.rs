@@ -66,6 +66,13 @@ pub enum ConnectError {
     },
 }
 
+impl ConnectError {
+    /// Whether there was no agent, or it went away: a new one may come at any moment.
+    pub(crate) const fn is_nobody_there(&self) -> bool {
+        matches!(self, Self::Socket { .. } | Self::Ended)
+    }
+}
+
 /// A name that no resource can have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("resource name {name:?} {}", .fault.text())]

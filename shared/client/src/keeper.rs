@@ -5,16 +5,17 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fd::AsFd as _;
 use tidegate_abi::message::Message;
 use tidegate_segment::board::Slot;
 use tidegate_segment::clock;
+use tidegate_segment::page::Page;
 
 use crate::asker::Asker;
 use crate::client::Inner;
-use crate::connection::{Connection, Pages, readable, wait};
+use crate::connection::{Connection, Pages, readable, retire, wait};
 use crate::entry::{Entry, SessionNumber};
 use crate::error::ConnectError;
 use crate::life::{Life, Phase, State};
@@ -27,6 +28,13 @@ const PAUSE_MIN: Duration = Duration::from_millis(100);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
+/// The longest pause of one that holds pages and finds nobody listening: a new agent waits a little for those who can
+/// hand the ledger back.
+const PAUSE_MAX_HOLDING: Duration = Duration::from_millis(400);
+/// How long a board stays mapped after the next one is in force: longer than a decision that began on it may take, the
+/// waits that rules ask for among it.
+const BOARD_RESTS: Duration = Duration::from_secs(15);
+
 /// Keeps a client connected for as long as it lives.
 #[derive(Debug)]
 pub(crate) struct Keeper {
@@ -37,6 +45,8 @@ pub(crate) struct Keeper {
     failures: u32,
     /// The pages of the session in force, if it has a seat.
     pages: Option<Pages>,
+    /// Boards that other ones have followed on the same ledger, and since when.
+    resting: Vec<(Instant, Page)>,
     /// Names of the present connection that share a slot.
     sharing: Sharing,
 }
@@ -90,6 +100,7 @@ impl Keeper {
             life,
             failures: 0,
             pages: None,
+            resting: Vec::new(),
             sharing: Sharing::default(),
         };
         std::thread::Builder::new()
@@ -108,14 +119,23 @@ impl Keeper {
                 Ok(()) => break,
                 Err(lost) => lost,
             };
+            let holds_on = self.pages.is_some() && lost.is_nobody_there();
+            let longest = if holds_on {
+                PAUSE_MAX_HOLDING
+            } else {
+                PAUSE_MAX
+            };
             self.life.change(|state| state.phase = Phase::Apart(lost));
-            let pause = pause(self.failures, clock::monotonic_ns());
+            let pause = pause(self.failures, longest, clock::monotonic_ns());
             self.failures = self.failures.saturating_add(1);
             self.rest(pause);
         }
         if let Some(pages) = self.pages.take() {
             pages.retire();
         }
+        self.resting
+            .drain(..)
+            .for_each(|(_since, board)| retire(board));
     }
 
     /// Connects to the first agent that answers. The error is the most telling one: a socket that is
@@ -140,7 +160,7 @@ impl Keeper {
 
     /// Takes a seat; where the agent gives none, prepares to ask it for each decision.
     fn open(&self, path: &Path, number: SessionNumber) -> Result<Service, ConnectError> {
-        let (connection, seat) = Connection::open(path)?;
+        let (connection, seat) = Connection::open(path, self.pages.as_ref())?;
         let (way, pages) = if let Some(seat) = seat {
             let (seated, pages) = *seat;
             (Way::Seated(seated), Some(pages))
@@ -223,12 +243,9 @@ impl Keeper {
             service.asked = Some(Asked::Watch);
         } else if !service.in_force {
             // Under the lock: a name that comes now is one of the new session.
-            let before = self.put_in_force(service, &mut state)?;
+            self.put_in_force(service, &mut state)?;
             drop(state);
             self.life.change(|_state| ());
-            if let Some(before) = before {
-                before.retire();
-            }
         } else if let Some(question) = state.questions.front().map(Arc::clone) {
             drop(state);
             service.connection.send(&question.frame())?;
@@ -237,22 +254,41 @@ impl Keeper {
         Ok(())
     }
 
-    /// Lets the process decide by a way whose names all have their slots; returns the pages of the way before, which
-    /// nobody needs any more.
-    fn put_in_force(
-        &mut self,
-        service: &mut Service,
-        state: &mut State,
-    ) -> Result<Option<Pages>, End> {
+    /// Lets the process decide by a way whose names all have their slots. The pages of the way before go, as far as
+    /// nobody needs them any more.
+    fn put_in_force(&mut self, service: &mut Service, state: &mut State) -> Result<(), End> {
         let Some(inner) = self.inner.upgrade() else {
             return Err(End::Closing);
         };
-        let way = service.way.clone();
-        inner.put_in_force(Session::new(service.number, self.life, way));
+        let session = Session::new(service.number, self.life, service.way.clone());
+        let keeps = service.pages.as_ref().is_some_and(Pages::are_kept);
+        if keeps {
+            inner.put_in_force_keeping(session);
+        } else {
+            inner.put_in_force(session);
+        }
         service.in_force = true;
         state.phase = Phase::Connected;
         self.failures = 0;
-        Ok(std::mem::replace(&mut self.pages, service.pages.take()))
+        let before = std::mem::replace(&mut self.pages, service.pages.take());
+        match (before, &mut self.pages) {
+            (Some(before), Some(now)) if keeps => {
+                let board = now.take_over(&before);
+                self.rest_board(board);
+            }
+            (Some(before), _) => before.retire(),
+            (None, _) => {}
+        }
+        Ok(())
+    }
+
+    /// Decisions may still be under way on a board that another one has followed.
+    fn rest_board(&mut self, board: Page) {
+        let rested = |(since, _board): &mut (Instant, Page)| since.elapsed() >= BOARD_RESTS;
+        for (_since, board) in self.resting.extract_if(.., rested) {
+            retire(board);
+        }
+        self.resting.push((Instant::now(), board));
     }
 
     fn take_answer(&mut self, service: &mut Service) -> Result<(), ConnectError> {
@@ -325,9 +361,9 @@ fn is_missing(error: &ConnectError) -> bool {
 
 /// How long to wait after some failures in a row: doubled each time, and spread by the low bits of
 /// the clock over the upper half, so that clients do not come back as one.
-fn pause(failures: u32, now_ns: u64) -> Duration {
+fn pause(failures: u32, longest: Duration, now_ns: u64) -> Duration {
     let doubled = PAUSE_MIN.saturating_mul(1_u32.checked_shl(failures).unwrap_or(u32::MAX));
-    let longest = doubled.min(PAUSE_MAX);
+    let longest = doubled.min(longest);
     // A multiplication mixes the low bits up; the top ten are the share, in 1/1024.
     let share = now_ns.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54;
     let share = u32::try_from(share).unwrap_or(0);
@@ -344,12 +380,12 @@ mod tests {
         for now_ns in [0, 1, 12_345, u64::MAX] {
             let mut least = PAUSE_MIN / 2;
             for failures in 0..40 {
-                let pause = pause(failures, now_ns);
+                let pause = pause(failures, PAUSE_MAX, now_ns);
                 assert!(pause >= least.min(PAUSE_MAX / 2), "{failures}: {pause:?}");
                 assert!(pause <= PAUSE_MAX, "{failures}: {pause:?}");
                 least = least.saturating_mul(2);
             }
         }
-        assert_ne!(pause(3, 1), pause(3, 2));
+        assert_ne!(pause(3, PAUSE_MAX, 1), pause(3, PAUSE_MAX, 2));
     }
 }

@@ -1,7 +1,7 @@
 //! A session: one seat on one pair of pages, the questions of a process without a seat, or the time
 //! before there is an agent.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tidegate_abi::decision::Outcome;
@@ -32,6 +32,8 @@ pub(crate) struct Session {
     number: SessionNumber,
     way: Way,
     life: &'static Life,
+    /// The session that has kept this one's seat and ledger, once there is one: permits go back to it.
+    kept_by: OnceLock<&'static Self>,
 }
 
 /// How a session decides.
@@ -109,7 +111,32 @@ impl Session {
             number,
             way,
             life,
+            kept_by: OnceLock::new(),
         }
+    }
+
+    /// Says which session goes on with this one's seat and ledger.
+    pub(crate) fn keep_in(&self, next: &'static Self) {
+        // There is one: a session is followed by one other.
+        let _first: Result<(), &'static Self> = self.kept_by.set(next);
+    }
+
+    /// The session that has its seat and ledger now. Its board tells what became of them.
+    #[inline]
+    fn holder(&self) -> &Self {
+        match self.kept_by.get() {
+            Some(next) => next.last_holder(),
+            None => self,
+        }
+    }
+
+    #[cold]
+    fn last_holder(&self) -> &Self {
+        let mut last = self;
+        while let Some(next) = last.kept_by.get() {
+            last = next;
+        }
+        last
     }
 
     pub(crate) const fn number(&self) -> SessionNumber {
@@ -367,7 +394,7 @@ impl Session {
         if self.forked() {
             return;
         }
-        if let Way::Seated(seated) = &self.way {
+        if let Way::Seated(seated) = &self.holder().way {
             let lane = lane::current();
             seated.gate.give_back(seated, lane, ticket, outcome);
         }
@@ -379,7 +406,7 @@ impl Session {
         if self.forked() {
             return;
         }
-        if let Way::Seated(seated) = &self.way {
+        if let Way::Seated(seated) = &self.holder().way {
             seated.gate.exit(seated, lane::current(), *pass, outcome);
         }
     }

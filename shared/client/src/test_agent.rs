@@ -210,6 +210,14 @@ impl Shared {
         }
         let answer = match Message::decode(&bytes[..length]).unwrap() {
             Message::Hello { flags, .. } => return state.welcome(connection, flags),
+            Message::Again(_) => {
+                // As one that is older than the frame.
+                let code = FaultCode::Frame;
+                let text = "no frame of this kind";
+                let fault = Message::Fault { code, text }.encode();
+                let _sent = send(connection, fault.bytes(), SendFlags::NOSIGNAL);
+                return false;
+            }
             Message::Resolve { name } => state.resolve(name),
             Message::Enter(ask) => state.enter(connection, ask),
             Message::Exit { token, outcome } => state.exit(connection, token, outcome),

@@ -13,6 +13,7 @@
 //! | `breed NAME COUNT` | forks a child that enters and gives back without a pause, kills it at some moment, so often | `killed N` |
 //! | `offer NAME THREADS PER_SECOND SECONDS` | the same at a rate | `FIRST LAST SPANS`, see `spans` |
 //! | `crowd NAME THREADS SECONDS COUNT` | the same, counted by a shared count | `passed N refused N` |
+//! | `stay NAME THREADS PER_SECOND SECONDS STAY_MS COUNT` | asks at a rate and stays inside for so long, counted by a shared count | `passed N refused N` |
 //! | `race NAME COUNT PARTIES KEY=VALUE…` | meets the others at the barrier, then asks, see `race` | the passes |
 //! | `seize` | takes a second seat by itself and maps the ledger | `seized WORDS` |
 //! | `scrawl WHAT MS` | writes over all of the ledger for so long, see `vandal` | `scrawled ROUNDS` |
@@ -23,6 +24,7 @@
 use std::error::Error;
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
+use std::ops::Range;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Command;
@@ -117,6 +119,16 @@ impl Actor {
                 let resource = self.client.resource(name)?;
                 let end = Instant::now() + Duration::from_secs_f64(seconds.parse()?);
                 crowd(&resource, threads.parse()?, end, &SharedCount::open(count)?)?;
+            }
+            ["stay", name, threads, per_second, seconds, stay_ms, count] => {
+                let stay = Duration::from_millis(stay_ms.parse()?);
+                let count = SharedCount::open(count)?;
+                self.stay(
+                    name,
+                    [threads.parse()?, per_second.parse()?],
+                    seconds,
+                    (stay, &count),
+                )?;
             }
             ["race", name, barrier, parties, ref race @ ..] => {
                 let race: Race = race.join(" ").parse()?;
@@ -223,6 +235,25 @@ impl Actor {
         Ok(say(&format!("{first} {last} {spans}"))?)
     }
 
+    fn stay(
+        &self,
+        name: &str,
+        [threads, per_second]: [u32; 2],
+        seconds: &str,
+        inside: (Duration, &SharedCount),
+    ) -> Fallible<()> {
+        let resource = self.client.resource(name)?;
+        let gap = Duration::from_secs(1) * threads / per_second;
+        let end = Instant::now() + Duration::from_secs_f64(seconds.parse()?);
+        let begin = Instant::now();
+        let answer = of_threads(threads, |number| {
+            // Each at another moment.
+            let begin = begin + gap * number / threads;
+            stay_at_a_rate(&resource, gap, begin..end, inside)
+        })?;
+        Ok(say(&answer)?)
+    }
+
     fn fork_and_drop(&mut self) -> Fallible<()> {
         let child = fork(|| {
             self.held.clear();
@@ -305,7 +336,7 @@ fn offer_at_a_rate(resource: &Resource, gap: Duration, begin: Instant, end: Inst
 
 /// Many threads, each in and out without a pause but for a short stay inside.
 fn crowd(resource: &Resource, threads: u32, end: Instant, count: &SharedCount) -> Fallible<()> {
-    let member = || {
+    let member = |_number| {
         let (mut passed, mut refused) = (0_u64, 0_u64);
         while Instant::now() < end {
             if let Ok(permit) = resource.enter() {
@@ -321,9 +352,44 @@ fn crowd(resource: &Resource, threads: u32, end: Instant, count: &SharedCount) -
         }
         (passed, refused)
     };
+    Ok(say(&of_threads(threads, member)?)?)
+}
+
+/// One thread of [`Actor::stay`].
+fn stay_at_a_rate(
+    resource: &Resource,
+    gap: Duration,
+    during: Range<Instant>,
+    (stay, count): (Duration, &SharedCount),
+) -> (u64, u64) {
+    let (mut passed, mut refused) = (0, 0);
+    let mut due = during.start;
+    while due < during.end {
+        wait_for(due.saturating_duration_since(Instant::now()));
+        if let Ok(permit) = resource.enter() {
+            count.enter();
+            wait_for(stay);
+            count.leave();
+            permit.ok();
+            passed += 1;
+        } else {
+            refused += 1;
+        }
+        due = Instant::now().max(due + gap);
+    }
+    (passed, refused)
+}
+
+/// What so many threads passed and were refused together.
+fn of_threads(threads: u32, member: impl Fn(u32) -> (u64, u64) + Sync) -> Fallible<String> {
     let (mut passed, mut refused) = (0, 0);
     std::thread::scope(|scope| {
-        let members: Vec<_> = (0..threads).map(|_thread| scope.spawn(member)).collect();
+        let members: Vec<_> = (0..threads)
+            .map(|number| {
+                let member = &member;
+                scope.spawn(move || member(number))
+            })
+            .collect();
         for member in members {
             let counts = member.join().map_err(|_panic| "a thread panicked")?;
             passed += counts.0;
@@ -331,7 +397,7 @@ fn crowd(resource: &Resource, threads: u32, end: Instant, count: &SharedCount) -
         }
         Fallible::Ok(())
     })?;
-    Ok(say(&format!("passed {passed} refused {refused}"))?)
+    Ok(format!("passed {passed} refused {refused}"))
 }
 
 fn wait_for(time: Duration) {

@@ -8,7 +8,7 @@ use tidegate_abi::board::{CalmWord, ClockWord, ScopeWord, SeatWord, name_hash};
 use tidegate_abi::decision::{Class, Direction, Outcome, Reason, RefusalKind, ScopeState};
 use tidegate_abi::ledger::CellWord;
 use tidegate_abi::message::{
-    Answer, ArgsBuffer, Ask, FaultCode, HELLO_MAP, Message, NO_SEAT, Part, TOKEN, Welcome,
+    Again, Answer, ArgsBuffer, Ask, FaultCode, HELLO_MAP, Message, NO_SEAT, Part, TOKEN, Welcome,
 };
 use tidegate_limits::window::{BucketLength, Window};
 use tidegate_segment::clock::Calibration;
@@ -177,6 +177,15 @@ fn asked(token: [u8; TOKEN]) -> Vec<(&'static str, Message<'static>)> {
             hello(HELLO_MAP, 1_000_000_000),
         ),
         ("hello that does not, now = 2 s", hello(0, 2_000_000_000)),
+        (
+            "again, of one that had seat 7 in generation 3, two descriptors come with it, now = 3 s",
+            Message::Again(Again {
+                version: VERSION,
+                seat: 7,
+                seat_generation: 3,
+                now_ns: 3_000_000_000,
+            }),
+        ),
         (
             "resolve `order-create`",
             Message::Resolve {

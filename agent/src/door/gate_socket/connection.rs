@@ -15,6 +15,7 @@ use tokio_seqpacket::UnixSeqpacket;
 
 use super::fault::Fault;
 use super::hello::{self, Hello};
+use super::stage::Stage;
 use super::turn::{Now, Turn, Turns};
 use super::wire::Wire;
 use crate::control::Handle;
@@ -36,16 +37,15 @@ const TURNS_LOOKED_AT: Duration = Duration::from_secs(1);
 
 /// Serves a connection until its other end closes.
 pub(super) async fn serve(
-    context: &Context,
+    mut stage: Stage,
     socket: UnixSeqpacket,
     hello_deadline: Duration,
 ) -> io::Result<()> {
     let mut wire = Wire::new(socket);
-    let first = Box::pin(first_frame(&mut wire, hello_deadline));
-    let Some(hello) = first.await? else {
+    let begun = Box::pin(begin(&mut stage, &mut wire, hello_deadline)).await?;
+    let Some(mut connection) = begun else {
         return Ok(());
     };
-    let mut connection = Connection::begin(context, &wire, hello)?;
     connection.greet(&mut wire);
     match connection.seated {
         Some(_) => wire.send_with(connection.tenant.files()).await?,
@@ -58,12 +58,33 @@ pub(super) async fn serve(
     Ok(())
 }
 
+/// Hears the hello, and begins when there are pages; `None` if the connection or the agent ended before it.
+async fn begin(
+    stage: &mut Stage,
+    wire: &mut Wire,
+    hello_deadline: Duration,
+) -> io::Result<Option<Box<Connection>>> {
+    let Some(hello) = first_frame(wire, hello_deadline).await? else {
+        return Ok(None);
+    };
+    let peer = Peer::of(wire.socket())?;
+    stage.offer(peer, hello.files()).await;
+    let Some(context) = stage.context().await else {
+        return Ok(None);
+    };
+    let connection = Connection::begin(&context, (wire, peer), hello).await;
+    Ok(Some(Box::new(connection)))
+}
+
 /// Waits for the hello; `None` if the connection ended before it. A peer that sends anything else is
 /// told what is wrong.
 async fn first_frame(wire: &mut Wire, deadline: Duration) -> io::Result<Option<Hello>> {
-    let hello = match tokio::time::timeout(deadline, wire.receive()).await {
-        Ok(Ok(true)) => wire.message().and_then(Hello::of),
-        Ok(Ok(false)) => return Ok(None),
+    let hello = match tokio::time::timeout(deadline, wire.receive_first()).await {
+        Ok(Ok((true, files))) => {
+            let message = wire.message();
+            message.and_then(|message| Hello::of(message, files))
+        }
+        Ok(Ok((false, _files))) => return Ok(None),
         Ok(Err(error)) => return Err(error),
         Err(_too_late) => Err(Fault::silent(deadline)),
     };
@@ -110,11 +131,10 @@ struct Connection {
 }
 
 impl Connection {
-    fn begin(context: &Context, wire: &Wire, hello: Hello) -> io::Result<Self> {
-        let peer = Peer::of(wire.socket())?;
+    async fn begin(context: &Context, (wire, peer): (&Wire, Peer), hello: Hello) -> Self {
         let pidfd = peer::pidfd(wire.socket());
         let tenant = Arc::clone(&context.tenants.of(peer, pidfd.as_ref()).tenant);
-        let seated = hello.seat(&tenant, peer, pidfd);
+        let seated = hello.seat(&tenant, peer, pidfd).await;
         let (ticket, client) = tenant.clients().add(Who {
             pid: peer.pid,
             uid: peer.uid,
@@ -122,7 +142,7 @@ impl Connection {
             seat: seated.as_ref().map(|seated| seated.seat),
         });
         find_scope(context, &tenant, &client);
-        Ok(Self {
+        Self {
             tenant,
             control: Arc::clone(&context.control),
             bounds: Arc::clone(&context.bounds),
@@ -133,7 +153,7 @@ impl Connection {
             seated,
             permits: Permits::default(),
             turns: Turns::default(),
-        })
+        }
     }
 
     /// Puts the welcome in place.
@@ -190,7 +210,7 @@ impl Connection {
                 Ok(Message::Ruled { id }.encode())
             }
             Message::Watch { cookie } => self.watch(cookie),
-            Message::Hello { .. } => Err(Fault::second_hello()),
+            Message::Hello { .. } | Message::Again(_) => Err(Fault::second_hello()),
             Message::Welcome(_)
             | Message::Resolved { .. }
             | Message::Verdict(_)

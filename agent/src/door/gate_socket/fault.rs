@@ -81,7 +81,7 @@ impl Fault {
                 FaultCode::Frame,
                 format!(
                     "there is no frame of kind {kind}; a service sends 1 (hello), 3 (resolve), 5 (enter), 7 (exit), \
-                     10 (resolve_part), 11 (rule), 13 (watch), 16 (resume)"
+                     10 (resolve_part), 11 (rule), 13 (watch), 16 (resume), 17 (again)"
                 ),
             ),
             FrameFault::Value("args") => Self::new(
@@ -104,6 +104,13 @@ impl Fault {
                 ),
             ),
         }
+    }
+
+    pub(super) fn no_pages() -> Self {
+        Self::new(
+            FaultCode::Value,
+            "again came without its pages; send two descriptors with it, board and ledger, or hello",
+        )
     }
 
     pub(super) fn version(theirs: u32) -> Self {

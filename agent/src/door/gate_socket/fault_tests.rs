@@ -116,7 +116,7 @@ fn bad_frames() -> Vec<BadFrame> {
     grown.push(0);
     let code = FaultCode::Frame;
     let kinds = "there is no frame of kind 77; a service sends 1 (hello), 3 (resolve), 5 (enter), 7 (exit), \
-         10 (resolve_part), 11 (rule), 13 (watch), 16 (resume)";
+         10 (resolve_part), 11 (rule), 13 (watch), 16 (resume), 17 (again)";
     let theirs = "this frame is the agent's to send; a service sends hello, resolve, resolve_part, rule, enter, exit, watch, resume";
     vec![
         (with(resolve("a"), 0, 77), code, kinds),

@@ -2,11 +2,13 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidegate_abi::VERSION;
 use tidegate_abi::message::{Frame, HELLO_MAP, Message, NO_SEAT, Welcome};
 use tidegate_segment::board::Process;
 use tidegate_segment::clock::monotonic_ns;
+use tidegate_segment::os::memfd;
 
 use super::fault::Fault;
 use crate::door::peer::Peer;
@@ -18,40 +20,88 @@ use crate::tenant::{HOST, Tenant};
 /// the socket, so a little is no sign; the service itself compares with the time in the welcome.
 const CLOCK_APART_NS: u64 = 60_000_000_000;
 
+/// How long a service that is new waits for those of the last life, less than it waits for its welcome.
+const NEW_WAIT_FOR: Duration = Duration::from_millis(700);
+
 /// What a hello asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) struct Hello {
     /// Whether the service wants to map the pages.
     map: bool,
     now_ns: u64,
+    /// What one that was seated before hands back.
+    back: Option<Back>,
+}
+
+/// The pages that a service still maps, and its seat on them.
+#[derive(Debug)]
+pub(super) struct Back {
+    seat: Seat,
+    /// Board and ledger.
+    pub(super) files: Arc<[OwnedFd; 2]>,
 }
 
 impl Hello {
-    /// Checks the first frame of a connection.
-    pub(super) fn of(message: Message<'_>) -> Result<Self, Fault> {
-        let Message::Hello {
-            version,
-            flags,
-            now_ns,
-        } = message
-        else {
-            return Err(Fault::before_hello());
-        };
-        if version != VERSION {
-            return Err(Fault::version(version));
+    /// Checks the first frame of a connection, and the descriptors that came with it.
+    pub(super) fn of(message: Message<'_>, files: Option<[OwnedFd; 2]>) -> Result<Self, Fault> {
+        match message {
+            Message::Hello {
+                version,
+                flags,
+                now_ns,
+            } => {
+                check_version(version)?;
+                if flags & !HELLO_MAP != 0 {
+                    return Err(Fault::flags(flags));
+                }
+                Ok(Self {
+                    map: flags & HELLO_MAP != 0,
+                    now_ns,
+                    back: None,
+                })
+            }
+            Message::Again(again) => {
+                check_version(again.version)?;
+                let files = files.ok_or_else(Fault::no_pages)?;
+                let seat = Seat {
+                    index: again.seat,
+                    generation: again.seat_generation,
+                };
+                Ok(Self {
+                    map: true,
+                    now_ns: again.now_ns,
+                    back: Some(Back {
+                        seat,
+                        files: Arc::new(files),
+                    }),
+                })
+            }
+            Message::Welcome(_)
+            | Message::Resolve { .. }
+            | Message::Resolved { .. }
+            | Message::Enter(_)
+            | Message::Verdict(_)
+            | Message::Exit { .. }
+            | Message::Exited
+            | Message::Fault { .. }
+            | Message::ResolvePart { .. }
+            | Message::Rule { .. }
+            | Message::Ruled { .. }
+            | Message::Watch { .. }
+            | Message::Watched
+            | Message::Held { .. }
+            | Message::Resume { .. } => Err(Fault::before_hello()),
         }
-        if flags & !HELLO_MAP != 0 {
-            return Err(Fault::flags(flags));
-        }
-        Ok(Self {
-            map: flags & HELLO_MAP != 0,
-            now_ns,
-        })
+    }
+
+    /// Board and ledger, where they were handed back.
+    pub(super) fn files(&self) -> Option<&Arc<[OwnedFd; 2]>> {
+        self.back.as_ref().map(|back| &back.files)
     }
 
     /// Seats the peer, if it wants to map the pages and can be seated. Whoever gets no seat is served
     /// over the socket.
-    pub(super) fn seat(
+    pub(super) async fn seat(
         self,
         tenant: &Arc<Tenant>,
         peer: Peer,
@@ -73,6 +123,19 @@ impl Hello {
             uid: peer.uid,
             scope: HOST,
         };
+        if let Some(back) = &self.back
+            && let Some(seated) = back.claim(tenant, &process)
+        {
+            return Some(seated);
+        }
+        tenant.kept().give_up_one_of(&process);
+        if !tenant.kept().settled(NEW_WAIT_FOR).await {
+            tracing::info!(
+                pid = peer.pid,
+                "no seat: services of the agent's last life have not come back yet; served over the socket"
+            );
+            return None;
+        }
         match seat_life::seat(tenant, process, pidfd) {
             Ok(seated) => Some(seated),
             Err(no_seat) => {
@@ -80,6 +143,25 @@ impl Hello {
                 None
             }
         }
+    }
+}
+
+impl Back {
+    /// The seat that it had, if it was kept and what came with it are its pages.
+    fn claim(&self, tenant: &Tenant, process: &Process) -> Option<Seated> {
+        let [board, ledger] = self.files.each_ref().map(memfd::identify);
+        let place = tenant.names().place(board.ok()?, ledger.ok()?);
+        // Who has the board in force already has come and lost its seat since.
+        place.filter(|place| *place > 0)?;
+        tenant.kept().claim(self.seat, process)
+    }
+}
+
+fn check_version(version: u32) -> Result<(), Fault> {
+    if version == VERSION {
+        Ok(())
+    } else {
+        Err(Fault::version(version))
     }
 }
 

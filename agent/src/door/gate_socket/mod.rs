@@ -6,6 +6,7 @@
 mod connection;
 mod fault;
 mod hello;
+mod stage;
 mod turn;
 mod wire;
 
@@ -19,9 +20,12 @@ use super::accept::Failures;
 use super::peer::Peer;
 use super::socket_path::{self, PathError};
 use super::{Context, Settings};
-use crate::door::bounds::TOLD_WITHIN;
+use crate::door::bounds::{Bounds, GATE_CONNECTIONS, TOLD_WITHIN};
+use crate::door::open_files;
 use crate::places::{Holder, Place};
 use fault::Fault;
+pub use stage::Offer;
+use stage::{Curtain, Stage};
 use wire::Wire;
 
 /// Name of the socket in the directory of the sockets.
@@ -33,8 +37,18 @@ const BACKLOG: i32 = 4096;
 /// The gate socket, placed and listening.
 #[derive(Debug)]
 pub struct GateSocket {
+    entrance: Entrance,
+    curtain: Curtain,
+}
+
+/// Lets connections in.
+#[derive(Debug)]
+struct Entrance {
     listener: UnixSeqpacketListener,
+    bounds: Arc<Bounds>,
+    failures: Failures,
     hello_deadline: Duration,
+    stage: Stage,
 }
 
 impl GateSocket {
@@ -48,37 +62,71 @@ impl GateSocket {
         let listener = UnixSeqpacketListener::bind_with_backlog(&path, BACKLOG)
             .map_err(socket_path::refused(&path, "cannot listen"))?;
         socket_path::open_to(&path, &settings.access)?;
+        let curtain = Curtain::closed();
         Ok(Self {
-            listener,
-            hello_deadline: settings.hello_deadline,
+            entrance: Entrance {
+                listener,
+                bounds: Arc::new(Bounds::new(open_files::connections(GATE_CONNECTIONS))),
+                failures: Failures::new(FILE_NAME),
+                hello_deadline: settings.hello_deadline,
+                stage: curtain.stage(),
+            },
+            curtain,
         })
+    }
+
+    /// What connections and their users may take.
+    pub const fn bounds(&self) -> &Arc<Bounds> {
+        &self.entrance.bounds
+    }
+
+    /// Lets services in that hand pages back, before anybody is served; each is shown to `look`, which says whether it
+    /// has seen enough. Ends after `limit` in any case.
+    pub async fn gather(&mut self, limit: Duration, mut look: impl FnMut(Offer) -> bool) {
+        let Self { entrance, curtain } = self;
+        let offers = async { while !look(curtain.offer().await) {} };
+        tokio::select! {
+            () = entrance.let_in() => {}
+            () = offers => {}
+            () = tokio::time::sleep(limit) => {}
+        }
     }
 
     /// Answers until it is dropped.
     pub async fn serve(mut self, context: Arc<Context>) {
-        let mut failures = Failures::new(FILE_NAME);
-        loop {
-            match self.listener.accept().await {
-                Ok(socket) => begin(&context, socket, self.hello_deadline),
-                Err(error) => failures.wait_after(&error).await,
-            }
-        }
+        self.entrance.bounds = Arc::clone(&context.bounds);
+        self.curtain.open(context);
+        self.entrance.let_in().await;
     }
 }
 
-fn begin(context: &Arc<Context>, socket: UnixSeqpacket, hello_deadline: Duration) {
-    let holder = holder(&socket);
-    let context = Arc::clone(context);
-    match context.bounds.gate_connections.take(holder) {
-        Ok(place) => drop(tokio::spawn(serve(
-            context,
-            (socket, hello_deadline),
-            place,
-        ))),
-        Err(no_place) => {
-            // Who finds no place here either hears nothing: telling takes memory and files, too.
-            if let Ok(told) = context.bounds.told.take(holder) {
-                tokio::spawn(refuse(socket, Fault::busy(&no_place), told));
+impl Entrance {
+    /// Never ends.
+    async fn let_in(&mut self) {
+        loop {
+            match self.listener.accept().await {
+                Ok(socket) => self.begin(socket),
+                Err(error) => self.failures.wait_after(&error).await,
+            }
+        }
+    }
+
+    fn begin(&self, socket: UnixSeqpacket) {
+        let holder = holder(&socket);
+        match self.bounds.gate_connections.take(holder) {
+            Ok(place) => {
+                let stage = self.stage.clone();
+                drop(tokio::spawn(serve(
+                    stage,
+                    (socket, self.hello_deadline),
+                    place,
+                )));
+            }
+            Err(no_place) => {
+                // Who finds no place here either hears nothing: telling takes memory and files, too.
+                if let Ok(told) = self.bounds.told.take(holder) {
+                    tokio::spawn(refuse(socket, Fault::busy(&no_place), told));
+                }
             }
         }
     }
@@ -93,12 +141,8 @@ fn holder(socket: &UnixSeqpacket) -> Holder {
     Peer::of(socket).map_or(unknown, Peer::holder)
 }
 
-async fn serve(
-    context: Arc<Context>,
-    (socket, hello_deadline): (UnixSeqpacket, Duration),
-    place: Place,
-) {
-    if let Err(error) = connection::serve(&context, socket, hello_deadline).await {
+async fn serve(stage: Stage, (socket, hello_deadline): (UnixSeqpacket, Duration), place: Place) {
+    if let Err(error) = connection::serve(stage, socket, hello_deadline).await {
         tracing::debug!(%error, "a connection to the gate socket ended");
     }
     drop(place);

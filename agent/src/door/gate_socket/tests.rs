@@ -288,7 +288,7 @@ async fn a_name_is_resolved_to_its_slot() {
 
 #[tokio::test]
 async fn a_thousand_connections_at_once_are_served() {
-    crate::door::open_files::raise_limit().unwrap();
+    open_files::raise_limit().unwrap();
     let door = Door::plain();
     let mut peers = Vec::new();
     for _peer in 0..1000 {

@@ -1,10 +1,11 @@
 //! Frames of one connection, in two buffers that are used over and over.
 
 use std::io;
+use std::os::fd::OwnedFd;
 
 use tidegate_abi::message::{FRAME_MAX, Frame, Message};
 use tokio_seqpacket::UnixSeqpacket;
-use tokio_seqpacket::ancillary::AncillaryMessageWriter;
+use tokio_seqpacket::ancillary::{AncillaryMessageWriter, OwnedAncillaryMessage};
 
 use super::fault::Fault;
 use crate::tenant::PageFiles;
@@ -40,6 +41,25 @@ impl Wire {
         let info = self.socket.recv(self.input.as_mut_slice()).await?;
         (self.length, self.truncated) = (info.bytes_read(), info.truncated());
         Ok(self.length > 0)
+    }
+
+    /// Waits for the first frame and for the two descriptors that may come with it; the kernel closes what there is
+    /// no room for.
+    pub(super) async fn receive_first(&mut self) -> io::Result<(bool, Option<[OwnedFd; 2]>)> {
+        let mut space = [0; 64];
+        let received = self
+            .socket
+            .recv_with_ancillary(self.input.as_mut_slice(), &mut space);
+        let (info, ancillary) = received.await?;
+        (self.length, self.truncated) = (info.bytes_read(), info.truncated());
+        let files = ancillary
+            .into_messages()
+            .filter_map(|message| match message {
+                OwnedAncillaryMessage::FileDescriptors(files) => Some(files),
+                OwnedAncillaryMessage::Other(_) => None,
+            });
+        let files: Vec<OwnedFd> = files.flatten().collect();
+        Ok((self.length > 0, <[OwnedFd; 2]>::try_from(files).ok()))
     }
 
     /// The frame that was received.

@@ -9,6 +9,7 @@ mod authority;
 pub mod carry;
 mod degrade;
 mod flow;
+pub mod inherit;
 mod param;
 pub mod plain;
 mod pool;
@@ -25,6 +26,7 @@ use tidegate_segment::board::{
 use super::limit::{Limits, Placed};
 use crate::rule::flow::{Behavior, Grade};
 use crate::rule::{Body, Flow};
+use inherit::Form;
 use plain::{Limit, record_of};
 pub use pool::Pool;
 use room::Room;
@@ -111,7 +113,9 @@ impl Compiler<'_> {
             Body::System(_) => return Err(RuleFault::RulesFull(0)),
         };
         let wanted = room::Wanted::of(&placed.rule.body);
-        let held = self.room.take((placed.index, name), wanted)?;
+        let pool = &*self.pool;
+        let form = || Form::of(&kind, |span| pool.words_of(span));
+        let held = self.room.take((placed.index, name), wanted, form)?;
         Ok(Line {
             number: placed.number(),
             mode: placed.rule.mode,

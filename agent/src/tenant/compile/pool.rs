@@ -37,6 +37,14 @@ impl Pool {
         span
     }
 
+    /// The words of a run that was put in.
+    pub fn words_of(&self, span: Span) -> Vec<u64> {
+        let start = span.start.saturating_sub(self.base);
+        let wide = |narrow: u32| usize::try_from(narrow).unwrap_or(usize::MAX);
+        let words = self.words.iter().skip(wide(start));
+        words.take(wide(span.length)).copied().collect()
+    }
+
     /// The words.
     pub fn words(&self) -> &[u64] {
         &self.words

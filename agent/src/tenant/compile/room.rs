@@ -11,6 +11,7 @@ use tidegate_segment::board::{RuleFault, Runs, Span};
 use tidegate_segment::ledger::Ledger;
 
 use super::carry::Carry;
+use super::inherit::{Form, Inherited};
 use super::shapes;
 use crate::rule::param::ParamGrade;
 use crate::rule::{Body, Fate, Quirks, RuleSet};
@@ -79,6 +80,8 @@ pub struct Room {
     heirs: Vec<Option<Heir>>,
     /// State of the last set that is to be brought over to another count.
     carries: Vec<(Held, Carry)>,
+    /// What rules of the life before have left, until the first set is in force.
+    pub(super) inherited: Inherited,
     /// Room that nobody has since the last publish.
     resting: Vec<Held>,
     /// Most sets of one rule on one resource.
@@ -97,6 +100,7 @@ impl Room {
             before: HashMap::new(),
             heirs: Vec::new(),
             carries: Vec::new(),
+            inherited: Inherited::new(),
             resting: Vec::new(),
             share: SETS,
         }
@@ -144,6 +148,9 @@ impl Room {
     pub fn end(&mut self) {
         self.resting
             .extend(std::mem::take(&mut self.before).into_values());
+        let inherited = std::mem::take(&mut self.inherited).into_values();
+        self.resting
+            .extend(inherited.flatten().map(|(_form, held)| held));
     }
 
     /// Brings state over to other counts, as far as that comes before the new set is in force.
@@ -164,7 +171,12 @@ impl Room {
     ///
     /// # Errors
     /// There is none left.
-    pub fn take(&mut self, owner: (usize, &str), wanted: Wanted) -> Result<Held, RuleFault> {
+    pub fn take(
+        &mut self,
+        owner: (usize, &str),
+        wanted: Wanted,
+        form: impl FnOnce() -> Form,
+    ) -> Result<Held, RuleFault> {
         let (index, name) = owner;
         let name: Arc<str> = Arc::from(name);
         let heir = self.heirs.get(index).and_then(Option::as_ref);
@@ -177,11 +189,50 @@ impl Room {
             }
             outgrown => {
                 self.resting.extend(outgrown);
-                self.allot(wanted)?
+                match self.left_to(&name, wanted, form) {
+                    Some(left) => left,
+                    None => self.allot(wanted)?,
+                }
             }
         };
         self.held.insert((index, name), held);
         Ok(held)
+    }
+
+    /// What a rule of the life before has left to one that says the same on the same resource.
+    fn left_to(
+        &mut self,
+        name: &Arc<str>,
+        wanted: Wanted,
+        form: impl FnOnce() -> Form,
+    ) -> Option<Held> {
+        let of_name = self.inherited.get_mut(name)?;
+        let form = form();
+        let place = of_name
+            .iter()
+            .position(|(left, held)| *left == form && held.lines.length == wanted.lines)?;
+        Some(of_name.remove(place).1)
+    }
+
+    /// Takes just that room; `false` if others have some of it.
+    pub(super) fn take_at(&mut self, held: Held) -> bool {
+        if !self.lines.take_at(held.lines) {
+            return false;
+        }
+        let taken = self.sets.take_at(held.sets);
+        if !taken {
+            self.lines.give_back(held.lines);
+        }
+        taken
+    }
+
+    pub(super) const fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Lines and sets that nobody has.
+    pub fn free(&self) -> (&[Span], &[Span]) {
+        (self.lines.free(), self.sets.free())
     }
 
     /// Takes the room of a resource out of the account, for these rules; whoever takes it gives it back with

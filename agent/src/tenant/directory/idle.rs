@@ -70,6 +70,15 @@ impl Idle {
         u32::try_from(self.free.len()).unwrap_or(u32::MAX)
     }
 
+    /// A slot that nobody has since `since_ns`, and whose rules have left nothing.
+    pub(super) fn rests(&mut self, slot: Slot, since_ns: u64) {
+        self.resting.push_back(Resting {
+            slot,
+            held: Vec::new(),
+            since_ns,
+        });
+    }
+
     /// The next of them.
     pub(super) fn peek(&self) -> Option<Slot> {
         self.free.last().copied()

@@ -1,6 +1,6 @@
 //! Frames as messages. What comes in here was written by others: nothing in it is believed.
 
-use super::{Answer, Args, Ask, FaultCode, FrameFault, FrameKind, Message, Part, Welcome};
+use super::{Again, Answer, Args, Ask, FaultCode, FrameFault, FrameKind, Message, Part, Welcome};
 use crate::NAME_MAX;
 use crate::decision::{Class, Direction, Outcome, Reason, RefusalKind};
 
@@ -73,6 +73,7 @@ impl<'a> Message<'a> {
                 flags: fields.u32()?,
                 now_ns: fields.u64()?,
             },
+            FrameKind::Again => Self::Again(take_again(fields)?),
             FrameKind::Welcome => Self::Welcome(Welcome {
                 version: fields.u32()?,
                 seat: fields.u32()?,
@@ -121,6 +122,17 @@ impl<'a> Message<'a> {
             },
         })
     }
+}
+
+fn take_again(fields: &mut Fields<'_>) -> Result<Again, FrameFault> {
+    let (version, seat, seat_generation) = (fields.u32()?, fields.u32()?, fields.u32()?);
+    let _zero: u32 = fields.u32()?;
+    Ok(Again {
+        version,
+        seat,
+        seat_generation,
+        now_ns: fields.u64()?,
+    })
 }
 
 /// The value of a number of 16 bits, if it is one.

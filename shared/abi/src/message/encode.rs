@@ -1,6 +1,6 @@
 //! Messages as frames.
 
-use super::{Answer, Ask, FRAME_MAX, FrameKind, HEADER, Message, Part, Welcome};
+use super::{Again, Answer, Ask, FRAME_MAX, FrameKind, HEADER, Message, Part, Welcome};
 use crate::NAME_MAX;
 
 /// A frame under construction or ready to send.
@@ -61,6 +61,7 @@ impl Message<'_> {
                 flags,
                 now_ns,
             } => put_hello(frame, (version, flags, now_ns)),
+            Self::Again(again) => put_again(frame, again),
             Self::Welcome(welcome) => {
                 put_welcome(frame, welcome);
                 FrameKind::Welcome
@@ -131,6 +132,14 @@ fn put_hello(frame: &mut Frame, (version, flags, now_ns): (u32, u32, u64)) -> Fr
     frame.put(&flags.to_le_bytes());
     frame.put(&now_ns.to_le_bytes());
     FrameKind::Hello
+}
+
+fn put_again(frame: &mut Frame, again: Again) -> FrameKind {
+    for part in [again.version, again.seat, again.seat_generation, 0] {
+        frame.put(&part.to_le_bytes());
+    }
+    frame.put(&again.now_ns.to_le_bytes());
+    FrameKind::Again
 }
 
 fn put_resolved(frame: &mut Frame, (slot, generation, overflow): (u32, u16, u16)) -> FrameKind {

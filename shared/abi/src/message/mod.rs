@@ -73,6 +73,8 @@ wire_enum! {
         Held = 15, "held";
         /// Service: its turn has come, and it wants to go on.
         Resume = 16, "resume";
+        /// Service: first frame of a connection in the place of hello, of one that still maps its pages; they come with it.
+        Again = 17, "again";
     }
 }
 
@@ -201,6 +203,19 @@ pub struct Welcome {
     pub now_ns: u64,
 }
 
+/// What a service says that was seated before, in [`Message::Again`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Again {
+    /// [`crate::VERSION`].
+    pub version: u32,
+    /// The seat it had.
+    pub seat: u32,
+    /// Generation of that seat.
+    pub seat_generation: u32,
+    /// The service's `CLOCK_MONOTONIC`, ns.
+    pub now_ns: u64,
+}
+
 /// Any frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Message<'a> {
@@ -213,6 +228,9 @@ pub enum Message<'a> {
         /// The service's `CLOCK_MONOTONIC`, ns: shows a time namespace.
         now_ns: u64,
     },
+    /// First frame of a service that was seated by the agent's life before and still maps its pages: board and
+    /// ledger descriptors come with it, in this order. It wants to map the new board.
+    Again(Again),
     /// The agent's answer; with a seat, board and ledger descriptors come with it, in this order.
     Welcome(Welcome),
     /// Asks for the slot of a resource.

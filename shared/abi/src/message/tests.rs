@@ -20,13 +20,21 @@ const HELD: Message<'static> = Message::Held {
     wait_us: 500_000,
 };
 
-fn samples() -> [Message<'static>; 15] {
+const AGAIN: Message<'static> = Message::Again(Again {
+    version: 1,
+    seat: 2,
+    seat_generation: 3,
+    now_ns: 9,
+});
+
+fn samples() -> [Message<'static>; 16] {
     [
         Message::Hello {
             version: 1,
             flags: HELLO_MAP,
             now_ns: 7,
         },
+        AGAIN,
         Message::Welcome(Welcome {
             version: 1,
             seat: 2,

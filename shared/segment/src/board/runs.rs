@@ -34,6 +34,38 @@ impl Runs {
         Some(taken)
     }
 
+    /// Takes just that run; `false` if a place of it is not free.
+    pub fn take_at(&mut self, run: Span) -> bool {
+        if run.length == 0 {
+            return true;
+        }
+        let Some(end) = run.start.checked_add(run.length) else {
+            return false;
+        };
+        let holds =
+            |free: &Span| free.start <= run.start && end <= free.start.saturating_add(free.length);
+        let Some(place) = self.free.iter().position(holds) else {
+            return false;
+        };
+        let free = self.free.remove(place);
+        let before = Span {
+            start: free.start,
+            length: run.start.saturating_sub(free.start),
+        };
+        let after = Span {
+            start: end,
+            length: free.start.saturating_add(free.length).saturating_sub(end),
+        };
+        self.give_back(before);
+        self.give_back(after);
+        true
+    }
+
+    /// The runs that are free, in their order.
+    pub fn free(&self) -> &[Span] {
+        &self.free
+    }
+
     /// How many places are free.
     pub fn left(&self) -> u32 {
         let runs = self.free.iter().map(|run| run.length);

@@ -34,13 +34,18 @@ impl SeatWriter {
         self.board
     }
 
+    /// Puts a seat back as another board had it: live, and held by this process, or free.
+    pub fn restore(&mut self, index: u32, word: SeatWord, process: Process) {
+        self.write(index, word, process);
+    }
+
     /// Gives a seat that is free to a process, under a new generation, and returns that; `None` if
     /// there is no such seat or it is taken.
     ///
     /// The rows of the seat must be clean, see [`crate::ledger::Ledger::clear_seat`].
     pub fn seat(&mut self, index: u32, process: Process) -> Option<u32> {
-        let lines = self.board.seat_lines();
-        let line = lines.get(usize::try_from(index).ok()?)?;
+        let place = usize::try_from(index).ok()?;
+        self.board.seat_lines().get(place)?;
         let before = self.board.seat(index);
         if before.live {
             return None;
@@ -50,6 +55,22 @@ impl SeatWriter {
             0 => 1,
             next => next,
         };
+        let word = SeatWord {
+            live: true,
+            generation,
+        };
+        self.write(index, word, process);
+        Some(generation)
+    }
+
+    fn write(&self, index: u32, word: SeatWord, process: Process) {
+        let lines = self.board.seat_lines();
+        let Some(line) = usize::try_from(index)
+            .ok()
+            .and_then(|index| lines.get(index))
+        else {
+            return;
+        };
         line[seat::PROCESS].store(halves(process.pid, process.uid), Ordering::Relaxed);
         line[seat::START].store(process.start, Ordering::Relaxed);
         line[seat::CALM].store(0, Ordering::Relaxed);
@@ -57,10 +78,6 @@ impl SeatWriter {
         line[seat::SERVICE].store(0, Ordering::Relaxed);
         line[seat::SHARE_OF_HOST].store(0, Ordering::Relaxed);
         line[seat::SHARE_OF_SCOPE].store(0, Ordering::Relaxed);
-        let word = SeatWord {
-            live: true,
-            generation,
-        };
         // Release: pairs with the Acquire in `Board::seat`; the words above belong to the new holder.
         line[seat::IDENTITY].store(word.pack(), Ordering::Release);
         let used = &self.board.header()[header::SEATS_USED];
@@ -69,7 +86,6 @@ impl SeatWriter {
             // Release: pairs with the Acquire in `Board::seats_used`.
             used.store(count, Ordering::Release);
         }
-        Some(generation)
     }
 
     /// Takes a seat away: from this store on none of its permits counts, and its process finds out

@@ -21,12 +21,30 @@ impl RuleWriter {
             generation: 1,
         };
         self.give(slot, name, record, rules)?;
-        let used = u64::from(index).saturating_add(1);
+        self.count_slot(slot);
+        Ok(slot)
+    }
+
+    fn count_slot(&self, slot: Slot) {
+        let used = u64::from(slot.index).saturating_add(1);
         if let Some(word) = self.header().get(header::RESOURCES_USED) {
             // Release: pairs with the Acquire in `Board::resources_used`.
             word.store(used, Ordering::Release);
         }
-        Ok(slot)
+    }
+
+    /// Puts the next slot back as another board had it: under its name, without rules; or taken back, where the name
+    /// is empty.
+    ///
+    /// # Errors
+    /// As for [`RuleWriter::add`], and where the slot is not the next one.
+    pub fn restore(&mut self, slot: Slot, name: &str) -> Result<(), RuleFault> {
+        if slot.index != self.board.resources_used() {
+            return Err(RuleFault::Full(self.board.geometry().resources()));
+        }
+        self.give(slot, name, &Record::default(), &[])?;
+        self.count_slot(slot);
+        Ok(())
     }
 
     /// Gives a slot that [`RuleWriter::close`] took back to another resource, like [`RuleWriter::add`]. The
@@ -93,7 +111,12 @@ impl RuleWriter {
         let tag = u32::from(slot.generation) | text.length << 16;
         entry.store(halves(tag, text.start), Ordering::Relaxed);
         // Release: pairs with the Acquire in `Board::find`, for a slot that had another name.
-        hash.store(name_hash(name.as_bytes()), Ordering::Release);
+        let named = if name.is_empty() {
+            0
+        } else {
+            name_hash(name.as_bytes())
+        };
+        hash.store(named, Ordering::Release);
         Ok(())
     }
 

@@ -118,6 +118,13 @@ impl View {
         })
     }
 
+    /// The words of a run of the pool; `None` if the set is no longer whole.
+    pub fn words_of(&self, span: Span) -> Option<Vec<u64>> {
+        let words = self.run(span).iter();
+        let words = words.map(|word| word.load(Ordering::Relaxed)).collect();
+        self.is_whole().then_some(words)
+    }
+
     fn run(&self, span: Span) -> &'static [Word] {
         let start = usize::try_from(span.start).unwrap_or(usize::MAX);
         let length = usize::try_from(span.length).unwrap_or(0);

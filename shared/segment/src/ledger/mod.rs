@@ -5,10 +5,12 @@
 //! counts are masked, loops are bounded by the board's sizes.
 
 mod cell;
+pub mod extent;
 mod item;
 mod node;
 mod state;
 mod sums;
+mod taken_up;
 mod times;
 mod values;
 

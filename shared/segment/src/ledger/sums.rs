@@ -159,7 +159,7 @@ impl Ledger {
     /// Whether this holder of the seat ever used the lane. Cells of lanes never used are holes of the
     /// memory file, and reading a hole allocates it.
     #[inline]
-    fn lane_used(&self, row: usize, word: SeatWord) -> bool {
+    pub(super) fn lane_used(&self, row: usize, word: SeatWord) -> bool {
         self.totals.get(row).is_some_and(|totals| {
             let mark = totals[total::INFLIGHT].load(Ordering::Acquire);
             CellWord::unpack(mark).seat == word.generation

@@ -143,6 +143,17 @@ impl Ledger {
         });
     }
 
+    /// Ends all calls of a seat in some sets: whoever made them is gone, and the seat goes on.
+    pub fn end_runs(&self, sets: Span, (seat, generation): (u32, u32)) {
+        for word in self.places_of(sets) {
+            let _ended: Option<()> = word.step(|seen| {
+                let run = Run::unpack(seen);
+                let is_own = run.seat == seat && run.generation == generation;
+                ((), if is_own { 0 } else { seen })
+            });
+        }
+    }
+
     /// Replaces one word of a set by what `choose` makes of all of them. What it chose by is what is
     /// replaced: a word that another seat took meanwhile is left alone.
     fn change_run<'s>(

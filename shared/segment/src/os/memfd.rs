@@ -1,8 +1,12 @@
 //! Memory files: made and sealed by the agent, checked by a service before its first read.
 
+use std::ops::Range;
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate};
+use rustix::fs::{
+    FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, fcntl_get_seals, fstat,
+    ftruncate,
+};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
@@ -146,6 +150,50 @@ pub fn open(kind: Kind, fd: &OwnedFd, words: usize) -> Result<Page, FileError> {
         Kind::Ledger => map::writable(fd.as_fd(), words),
     }
     .map_err(kernel(kind, "mmap"))
+}
+
+/// Names a file among all that there are: no two that exist at one time have the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FileId {
+    /// Device.
+    pub device: u64,
+    /// Inode.
+    pub inode: u64,
+}
+
+/// Which file a descriptor is open on.
+///
+/// # Errors
+/// The kernel's refusal.
+pub fn identify(fd: &OwnedFd) -> Result<FileId, Errno> {
+    let stat = fstat(fd)?;
+    Ok(FileId {
+        device: stat.st_dev,
+        inode: stat.st_ino,
+    })
+}
+
+/// Bytes of memory that a file takes now; the rest of it are holes.
+///
+/// # Errors
+/// The kernel's refusal.
+pub fn resident_bytes(fd: &OwnedFd) -> Result<u64, Errno> {
+    // Blocks are of 512 bytes, whatever the file system says.
+    let blocks = fstat(fd)?.st_blocks;
+    Ok(u64::try_from(blocks).unwrap_or(0).saturating_mul(512))
+}
+
+/// Gives the memory of some words of a file back: they become zeros in every mapping.
+///
+/// # Errors
+/// The kernel's refusal; a file that is sealed against writing refuses.
+pub fn give_back(fd: &OwnedFd, words: Range<usize>) -> Result<(), Errno> {
+    let length = words.end.saturating_sub(words.start);
+    if length == 0 {
+        return Ok(());
+    }
+    let how = FallocateFlags::PUNCH_HOLE.union(FallocateFlags::KEEP_SIZE);
+    fallocate(fd, how, bytes(words.start), bytes(length))
 }
 
 fn bytes(words: usize) -> u64 {

@@ -1,0 +1,204 @@
+//! The seats of the life before whose processes live: theirs until they have come for them.
+//!
+//! A process goes on deciding on the board of the life before until it has the new one. It counts the seats that were
+//! live there, so each of these goes on under its number and generation, and what is in flight there counts from the
+//! first moment on. It does not count seats that are given now. So whoever is new waits for those who still have to come.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tidegate_segment::board::Process;
+use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
+
+use super::seat_life::Seated;
+use super::seats::Seat;
+
+/// How long a seat is kept for a process that lives and does not come.
+pub const KEPT_FOR: Duration = Duration::from_secs(10);
+/// How long after the last one has come the new ones are let in: it finds the slots of its names before it puts the new
+/// board in force, and a decision may be under way.
+const SETTLES: Duration = Duration::from_millis(250);
+
+/// The seats that are kept.
+#[derive(Debug)]
+pub struct Kept {
+    seats: Mutex<HashMap<u32, KeptSeat>>,
+    left: watch::Sender<Left>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Left {
+    seats: usize,
+    /// When the last one came; `None` where none was ever kept.
+    since: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct KeptSeat {
+    generation: u32,
+    process: Process,
+    end: oneshot::Sender<()>,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        let none = Left {
+            seats: 0,
+            since: None,
+        };
+        Self {
+            seats: Mutex::default(),
+            left: watch::Sender::new(none),
+        }
+    }
+}
+
+impl Kept {
+    /// Keeps a seat; it ends when what is returned hears so.
+    pub(super) fn keep(&self, seat: Seat, process: Process) -> oneshot::Receiver<()> {
+        let (end, ended) = oneshot::channel();
+        let kept = KeptSeat {
+            generation: seat.generation,
+            process,
+            end,
+        };
+        let mut seats = self.seats.lock();
+        seats.insert(seat.index, kept);
+        self.tell(seats.len());
+        ended
+    }
+
+    /// The seat of a process that has come for it.
+    pub fn claim(&self, seat: Seat, process: &Process) -> Option<Seated> {
+        let mut seats = self.seats.lock();
+        let is_its = |kept: &KeptSeat| {
+            kept.generation == seat.generation
+                && (kept.process.pid, kept.process.start) == (process.pid, process.start)
+        };
+        if !seats.get(&seat.index).is_some_and(is_its) {
+            return None;
+        }
+        let kept = seats.remove(&seat.index)?;
+        self.tell(seats.len());
+        Some(Seated::new(seat, kept.end))
+    }
+
+    /// Keeps one seat of a process less: it has come without its pages, so nothing that it holds there ever ends.
+    pub fn give_up_one_of(&self, process: &Process) {
+        let mut seats = self.seats.lock();
+        let is_its = |kept: &KeptSeat| {
+            (kept.process.pid, kept.process.start) == (process.pid, process.start)
+        };
+        let own = seats.iter().filter(|(_index, kept)| is_its(kept));
+        if let Some(index) = own.map(|(index, _kept)| *index).min() {
+            seats.remove(&index);
+            self.tell(seats.len());
+        }
+    }
+
+    /// Keeps a seat no longer: its process is gone.
+    pub(super) fn forget(&self, seat: Seat) {
+        let mut seats = self.seats.lock();
+        let is_kept = seats
+            .get(&seat.index)
+            .is_some_and(|kept| kept.generation == seat.generation);
+        if is_kept {
+            seats.remove(&seat.index);
+            self.tell(seats.len());
+        }
+    }
+
+    /// Keeps none any longer: each that nobody came for ends. Returns how many.
+    pub fn give_up(&self) -> usize {
+        let given_up = std::mem::take(&mut *self.seats.lock());
+        self.tell(0);
+        given_up.len()
+    }
+
+    /// How many are kept.
+    pub fn count(&self) -> usize {
+        self.seats.lock().len()
+    }
+
+    /// Waits until all have come and gone on; `false` if that takes longer than `limit`.
+    pub async fn settled(&self, limit: Duration) -> bool {
+        let mut left = self.left.subscribe();
+        let settled = async {
+            let Ok(Left { since, .. }) = left
+                .wait_for(|left| left.seats == 0)
+                .await
+                .map(|left| *left)
+            else {
+                return;
+            };
+            if let Some(since) = since {
+                tokio::time::sleep_until(since + SETTLES).await;
+            }
+        };
+        tokio::time::timeout(limit, settled).await.is_ok()
+    }
+
+    fn tell(&self, seats: usize) {
+        self.left.send_replace(Left {
+            seats,
+            since: Some(Instant::now()),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROCESS: Process = Process {
+        pid: 7,
+        start: 1,
+        uid: 0,
+        scope: 0,
+    };
+    const SEAT: Seat = Seat {
+        index: 3,
+        generation: 5,
+    };
+
+    #[tokio::test(start_paused = true)]
+    async fn a_seat_is_its_process_s_alone_and_others_wait_for_it() {
+        let kept = Kept::default();
+        let limit = Duration::from_secs(1);
+        assert!(kept.settled(Duration::ZERO).await, "nothing was ever kept");
+        let mut ended = kept.keep(SEAT, PROCESS);
+        let later = Process {
+            start: 2,
+            ..PROCESS
+        };
+        let other = Seat {
+            generation: 6,
+            ..SEAT
+        };
+        assert!(kept.claim(SEAT, &later).is_none());
+        assert!(kept.claim(other, &PROCESS).is_none());
+        assert!(!kept.settled(limit).await);
+        let seated = kept.claim(SEAT, &PROCESS).unwrap();
+        assert_eq!(seated.seat, SEAT);
+        assert!(kept.claim(SEAT, &PROCESS).is_none(), "once");
+        assert!(kept.settled(limit).await);
+        assert!(
+            ended
+                .try_recv()
+                .is_err_and(|still| still == oneshot::error::TryRecvError::Empty)
+        );
+        drop(seated);
+        assert!(ended.await.is_err(), "the connection has ended");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_seat_that_nobody_comes_for_ends() {
+        let kept = Kept::default();
+        let ended = kept.keep(SEAT, PROCESS);
+        assert_eq!(kept.give_up(), 1);
+        assert!(ended.await.is_err());
+        assert!(kept.settled(Duration::from_secs(1)).await);
+    }
+}
