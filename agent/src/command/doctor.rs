@@ -3,6 +3,7 @@
 //! It runs the control loop on no pages for a few seconds, so that it shows what an agent would
 //! measure here, whether one runs or not. One that runs is asked which of the kernel's programs it uses.
 
+mod checks;
 mod programs;
 mod running;
 
@@ -15,11 +16,12 @@ use std::time::Duration;
 use serde::Serialize;
 use tidegate_abi::signal::SignalId;
 
+use self::checks::Check;
 use self::programs::Kernel;
 use self::running::Running;
 use super::output::{Failure, say, say_as_is};
 use super::place::Surroundings;
-use crate::config::Config;
+use crate::config::{Config, check};
 use crate::control::{Driver, Handle, Plan, ScopeSnapshot, Snapshot, Triggers, WaiterRung, start};
 use crate::kernel::{self, Report, TickEnd};
 use crate::signal::{
@@ -28,6 +30,7 @@ use crate::signal::{
 };
 use crate::telemetry::signal::Signal;
 use crate::telemetry::threads;
+use crate::words::{many, paragraph, signal};
 
 /// How long it looks at least: rates need two samples, throttling some periods.
 const LOOK: Duration = Duration::from_secs(3);
@@ -40,11 +43,17 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[command(after_help = "\
 Examples:
   tidegate doctor
-  tidegate doctor --json | jq '.scopes[] | {name, signals}'")]
+  tidegate doctor -v                   every signal of every scope, too
+  tidegate doctor --json | jq '.scopes[] | {name, signals}'
+
+Exit codes: 0 nothing needs doing, 1 something does, 2 wrong usage.")]
 pub(super) struct Options {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+    /// Show every signal with its value and the threads of each scope
+    #[arg(short, long, conflicts_with = "json")]
+    verbose: bool,
     /// Configuration file, whose scopes are looked at; without one the installed file, or the defaults
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -62,6 +71,7 @@ pub(super) struct Options {
 /// What was found.
 #[derive(Debug, Serialize)]
 struct Findings {
+    checks: Vec<Check>,
     rungs: Rungs,
     scopes: Vec<Scope>,
 }
@@ -104,19 +114,32 @@ struct Scope {
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
     // Before its own programs add to the load.
     let running = Running::ask(options.runtime_dir.as_deref());
-    let (snapshot, report) = look(options)?;
-    let findings = Findings::of(&snapshot, &report, running);
+    let surroundings = Surroundings::here();
+    let given = surroundings.config(options.config.clone(), None);
+    let report = check::given(&given);
+    // What is wrong in it is told; the rest can be looked at all the same.
+    let config = given.load().map(|loaded| loaded.config).unwrap_or_default();
+    let sockets = options.runtime_dir.as_deref();
+    let state = surroundings.state(None, sockets);
+    let checks = checks::all(&config, (&report, &config.rules.dir), (sockets, &state));
+    let to_do = checks::to_do(&checks);
+    let (snapshot, report) = look(options, &config)?;
+    let mut findings = Findings::of(&snapshot, &report, running);
+    findings.checks = checks;
     if options.json {
         say_as_is(serde_json::to_string(&findings).map_err(Failure::of)?);
     } else {
-        say(findings.text().map_err(Failure::of)?.trim_end());
+        let text = findings.text(options.verbose).map_err(Failure::of)?;
+        say(text.trim_end());
     }
-    Ok(())
+    match to_do {
+        0 => Ok(()),
+        _ => Err(Failure::Told(1)),
+    }
 }
 
 /// Lets the control loop tick for a while.
-fn look(options: &Options) -> Result<(Snapshot, Report), Failure> {
-    let config = load(options)?;
+fn look(options: &Options, config: &Config) -> Result<(Snapshot, Report), Failure> {
     let roots = Roots {
         proc: options.proc_root.clone(),
         cgroup: options.cgroup_root.clone(),
@@ -124,7 +147,7 @@ fn look(options: &Options) -> Result<(Snapshot, Report), Failure> {
     let triggers = PressureTriggers::arm(config.signals.psi_triggers, &roots);
     let settings = config.ebpf.settings(config.pages.max_scopes);
     let (programs, tick_end) = kernel::start(settings, &roots).map_err(Failure::of)?;
-    let (driver, handle) = driver(roots, tick_end, &config);
+    let (driver, handle) = driver(roots, tick_end, config);
     let (ticked, ticks) = sync_channel(1);
     let ticking = start(driver, triggers, config.tick, move |_late| {
         // Room for one is enough: who waits for ticks takes each.
@@ -138,15 +161,6 @@ fn look(options: &Options) -> Result<(Snapshot, Report), Failure> {
     let report = programs.report();
     programs.stop();
     Ok((handle.snapshot(), report))
-}
-
-fn load(options: &Options) -> Result<Box<Config>, Failure> {
-    let given = Surroundings::here().config(options.config.clone(), None);
-    let loaded = given.load().map_err(|faults| {
-        let lines: Vec<_> = faults.iter().map(ToString::to_string).collect();
-        Failure::Invalid(lines.join("\n"))
-    })?;
-    Ok(loaded.config)
 }
 
 /// Takes ticks until everything is measured, but not without end.
@@ -192,6 +206,7 @@ impl Findings {
         let better_clock = "a processor with a constant counter that the kernel's clock uses";
         let better_clock = (!snapshot.uses_counter).then_some(better_clock);
         Self {
+            checks: Vec::new(),
             rungs: Rungs {
                 kernel: Kernel::of(report),
                 running_agent,
@@ -204,8 +219,10 @@ impl Findings {
         }
     }
 
-    fn text(&self) -> Result<String, std::fmt::Error> {
+    fn text(&self, verbose: bool) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
+        checks::write(&mut text, &self.checks)?;
+        writeln!(text)?;
         let Rungs {
             kernel,
             running_agent,
@@ -218,17 +235,18 @@ impl Findings {
         running_agent.write(&mut text)?;
         for (name, rung) in [
             ("clock", clock),
-            ("sampler", sampler),
+            ("sampler scheduling", sampler),
             ("accept queues", accept_queues),
         ] {
             rung.write(&mut text, name)?;
         }
         for (name, rung) in psi_triggers {
-            rung.write(&mut text, &format!("trigger {name}"))?;
+            rung.write(&mut text, &format!("trigger window {name}"))?;
         }
         for scope in &self.scopes {
-            scope.write(&mut text)?;
+            scope.write(&mut text, verbose)?;
         }
+        checks::write_summary(&mut text, &self.checks)?;
         Ok(text)
     }
 }
@@ -269,9 +287,18 @@ impl Rung {
     fn write(&self, text: &mut String, name: &str) -> std::fmt::Result {
         let why = self.why.as_ref();
         let why = why.map_or_else(String::new, |why| format!(": {why}"));
-        writeln!(text, "{name:<18} by {}{why}", self.name)?;
+        let rung = match self.name {
+            "ordinary" => "normal",
+            "ebpf" => "eBPF",
+            name => name.trim_end_matches(" windows"),
+        };
+        paragraph(text, &format!("{name:<24}"), &format!("{rung}{why}"))?;
         match self.better {
-            Some(better) => writeln!(text, "{:<18}   for a better one: {better}", ""),
+            Some(better) => paragraph(
+                text,
+                &format!("{:<24}", ""),
+                &format!("for a better one: {better}"),
+            ),
             None => Ok(()),
         }
     }
@@ -298,26 +325,55 @@ impl Scope {
         }
     }
 
-    fn write(&self, text: &mut String) -> std::fmt::Result {
+    fn write(&self, text: &mut String, verbose: bool) -> std::fmt::Result {
         writeln!(text, "\nscope {}", self.name)?;
-        self.waiters.write(text, "waiting tasks")?;
-        for (name, signal) in &self.signals {
-            match signal {
+        self.waiters.write(text, "source of waiting tasks")?;
+        let mut measured = 0_u64;
+        // Signals that are missing for the same reason and come by the same remedy.
+        let mut missing: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+        for (name, told) in &self.signals {
+            match told {
                 Signal::Measured { value, unit } => {
-                    writeln!(text, "  {name:<16} {value:>10.3} {unit}")?;
+                    measured = measured.saturating_add(1);
+                    if verbose {
+                        writeln!(text, "  {name:<20} {}", signal(*value, unit))?;
+                    }
                 }
+                Signal::Missing { not_measured, .. } if is_elsewhere(not_measured) => {}
                 Signal::Missing {
                     not_measured,
                     remedy,
                 } => {
-                    writeln!(text, "  {name:<16} not measured: {not_measured}")?;
-                    writeln!(text, "  {:<16}   to have it: {remedy}", "")?;
+                    missing
+                        .entry((not_measured, remedy))
+                        .or_default()
+                        .push(name);
                 }
             }
         }
-        for threads in &self.threads {
+        if !verbose {
+            writeln!(
+                text,
+                "  {} measured (-v shows them)",
+                many(measured, "signal")
+            )?;
+        }
+        for ((not_measured, remedy), names) in &missing {
+            let told = format!("{}: {not_measured}", names.join(", "));
+            paragraph(text, "  not measured  ", &told)?;
+            paragraph(text, "    to have it  ", remedy)?;
+        }
+        for threads in self.threads.iter().filter(|_| verbose) {
             writeln!(text, "  {threads}")?;
         }
         Ok(())
     }
+}
+
+/// Whether a signal is of another kind of scope, so that it is not missing here.
+fn is_elsewhere(not_measured: &str) -> bool {
+    let faults = [Fault::HostOnly, Fault::GroupOnly];
+    faults
+        .iter()
+        .any(|fault| not_measured.ends_with(&fault.to_string()))
 }

@@ -1,19 +1,21 @@
 //! `tidegate replay`.
 
 use std::path::PathBuf;
+use std::time::UNIX_EPOCH;
 
 use serde_json::json;
 
 use super::output::{Failure, say, say_as_is};
 use super::place::Surroundings;
 use crate::config::Config;
-use crate::replay::{Moment, Replay};
+use crate::replay::{Moment, Replay, Report};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tidegate replay                                     what this host's agent has recorded
   tidegate replay /var/lib/tidegate --config new.toml
+  tidegate replay --since 10m --scope orders          of one scope, the last ten minutes
   tidegate replay samples.jsonl --ticks | jq -c 'select(.state == \"overload\")'
 
 The samples stay as they were measured: how services would have answered to other decisions is not
@@ -25,6 +27,12 @@ pub(super) struct Options {
     /// Configuration to replay with; without one that of the recording
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Show what came from then on: so long ago ("10m"), or a time ("2026-11-30 23:40:00", UTC)
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    since: Option<u64>,
+    /// Show this scope alone
+    #[arg(long, value_name = "NAME")]
+    scope: Option<String>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -47,13 +55,21 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
         .clone()
         .unwrap_or_else(|| Surroundings::here().state(None, None));
     let mut each = |moment: &Moment<'_>| {
-        if options.ticks {
+        let is_asked = options
+            .scope
+            .as_deref()
+            .is_none_or(|name| name == moment.name);
+        if options.ticks && is_asked {
             say_as_is(tick(moment));
         }
     };
-    let report = Replay::new(config)
+    let mut report = Replay::new(config)
+        .since(options.since)
         .run(&file, &mut each)
         .map_err(Failure::of)?;
+    if let Some(name) = &options.scope {
+        keep(&mut report, name)?;
+    }
     if options.json {
         say_as_is(serde_json::to_string(&report).map_err(Failure::of)?);
     } else if !options.ticks {
@@ -66,12 +82,47 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     }
 }
 
+/// Keeps one scope of a report.
+fn keep(report: &mut Report, name: &str) -> Result<(), Failure> {
+    let names: Vec<&str> = report
+        .scopes
+        .iter()
+        .map(|scope| scope.name.as_str())
+        .collect();
+    if !names.contains(&name) {
+        let names = names.join(", ");
+        return Err(Failure::Failed(format!(
+            "there is no scope {name} in it; it has {names}"
+        )));
+    }
+    report.scopes.retain(|scope| scope.name == name);
+    Ok(())
+}
+
+/// Seconds since 1970 of a time, or of so long ago.
+#[expect(
+    clippy::disallowed_types,
+    reason = "an operator asks by the time of the clock"
+)]
+fn since(text: &str) -> Result<u64, String> {
+    let ago = humantime::parse_duration(text).ok();
+    let then = match ago {
+        Some(ago) => std::time::SystemTime::now().checked_sub(ago),
+        None => humantime::parse_rfc3339_weak(text).ok(),
+    };
+    let since_1970 = then.and_then(|then| then.duration_since(UNIX_EPOCH).ok());
+    since_1970.map(|time| time.as_secs()).ok_or_else(|| {
+        "so long ago, such as \"10m\", or a time in UTC, such as \"2026-11-30 23:40:00\"".to_owned()
+    })
+}
+
 /// A tick as one JSON object.
 fn tick(moment: &Moment<'_>) -> serde_json::Value {
     let published = moment.published;
     json!({
         "scope": moment.name,
         "at_s": tidegate_limits::number::double(moment.time_ns) * 1e-9,
+        "at_unix_s": moment.clock_ns.map(|clock| clock / 1_000_000_000),
         "state": published.state.name(),
         "cause": published.cause.name(),
         "entry": published.entry,
@@ -85,4 +136,59 @@ fn tick(moment: &Moment<'_>) -> serde_json::Value {
         "offered": moment.offered,
         "refused": moment.refused,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINES: &str = r#"{"start":{"version":1,"part":0,"unix_s":1796000000}}
+{"scope":{"place":0,"name":"host","cgroup":null,"new":false}}
+{"scope":{"place":1,"name":"orders","cgroup":"/orders","new":false}}
+{"repeat":{"times":20,"ticks":[{"scope":0,"cpus":2},{"scope":1,"cpus":2}]}}
+"#;
+
+    fn replayed(since: Option<u64>) -> Report {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), LINES).unwrap();
+        let replay = Replay::new(None).since(since);
+        replay.run(file.path(), &mut |_moment| {}).unwrap()
+    }
+
+    #[test]
+    fn field_o13_ticks_are_told_by_scope_with_times_of_the_clock() {
+        let mut report = replayed(None);
+        let text = report.to_string();
+        for part in [
+            "2 scopes replayed\nRefusals are those of scopes; what rules refuse is not replayed.\n",
+            "scope host: 20 ticks in 2 s, until 2026-11-30 ",
+            " UTC\n",
+            "in each tick the state that was recorded",
+            "too little work to know the capacity",
+        ] {
+            assert!(text.contains(part), "{part:?} is missing in\n{text}");
+        }
+        let half = replayed(Some(1_796_000_001));
+        assert!(
+            half.scopes
+                .iter()
+                .all(|scope| (10..=11).contains(&scope.ticks)),
+            "{half}"
+        );
+        keep(&mut report, "orders").unwrap();
+        assert_eq!(report.scopes.len(), 1);
+        let unknown = keep(&mut report, "nobody").unwrap_err();
+        assert_eq!(
+            unknown,
+            Failure::Failed("there is no scope nobody in it; it has orders".to_owned())
+        );
+    }
+
+    #[test]
+    fn field_o13_since_is_a_time_or_so_long_ago() {
+        assert_eq!(since("1970-01-01 00:01:00"), Ok(60));
+        assert_eq!(since("1970-01-01T00:01:00Z"), Ok(60));
+        assert!(since("10m").unwrap() > 1_700_000_000);
+        assert!(since("yesterday").unwrap_err().contains("such as"));
+    }
 }

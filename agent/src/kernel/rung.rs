@@ -104,7 +104,7 @@ impl Lack {
         match self {
             Self::SwitchedOff => "set [ebpf] enabled = true",
             Self::OtherFiles => "leave out --proc-root and --cgroup-root",
-            Self::Starting => "nothing: it comes within seconds",
+            Self::Starting => "wait some seconds",
             Self::OldKernel => "a kernel from 5.8 on",
             Self::Capability => {
                 "run the agent as root, or with CAP_BPF and CAP_PERFMON as its unit does"

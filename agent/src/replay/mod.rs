@@ -25,6 +25,7 @@ use crate::recording::{ReadError, Reader, VERSION};
 
 /// Most ticks of one replay: more than eleven days of a scope.
 const TICKS_MAX: u64 = 10_000_000;
+const NS_PER_S: u64 = 1_000_000_000;
 /// Most places of scopes.
 const PLACES_MAX: u32 = tidegate_abi::geometry::SCOPES_MAX;
 
@@ -94,6 +95,10 @@ pub struct Replay {
     lost: u64,
     met: u64,
     missed: Vec<String>,
+    /// Time of the clock of the present life of the agent, ns since 1970; `None` where the file does not say it.
+    clock_ns: Option<u64>,
+    /// Figures are of what came from this time on, ns since 1970.
+    since_ns: Option<u64>,
 }
 
 impl Replay {
@@ -107,6 +112,18 @@ impl Replay {
             lost: 0,
             met: 0,
             missed: Vec::new(),
+            clock_ns: None,
+            since_ns: None,
+        }
+    }
+
+    /// The same with figures of what came from a time on, seconds since 1970. The law learns from what was before,
+    /// too. What has no time counts.
+    #[must_use]
+    pub fn since(self, unix_s: Option<u64>) -> Self {
+        Self {
+            since_ns: unix_s.map(|seconds| seconds.saturating_mul(NS_PER_S)),
+            ..self
         }
     }
 
@@ -168,6 +185,13 @@ impl Replay {
                 version: start.version,
             });
         }
+        if start.unix_s > 0 {
+            let now_ns = start.unix_s.saturating_mul(NS_PER_S);
+            self.clock_ns = Some(now_ns);
+            for run in self.runs.values_mut() {
+                run.clock_ns = Some(now_ns);
+            }
+        }
         if start.part == 0 {
             for run in self.runs.values_mut() {
                 run.forget();
@@ -205,11 +229,12 @@ impl Replay {
 
     fn take_scope(&mut self, scope: Placed, reader: &Reader) -> Result<(), Stopped> {
         check(reader, "place", scope.place.into(), PLACES_MAX.into())?;
-        match self.runs.get_mut(&scope.place) {
-            Some(run) => run.is_now(scope, &self.plan),
-            None => {
-                self.runs.insert(scope.place, Run::of(scope, &self.plan));
-            }
+        if let Some(run) = self.runs.get_mut(&scope.place) {
+            run.is_now(scope, &self.plan);
+        } else {
+            let place = scope.place;
+            let run = Run::of(scope, &self.plan).at(self.now_ns());
+            self.runs.insert(place, run);
         }
         Ok(())
     }
@@ -223,15 +248,24 @@ impl Replay {
         check(reader, "scope", tick.scope.into(), PLACES_MAX.into())?;
         self.ticks = self.ticks.saturating_add(tick.times.max(1));
         check(reader, "ticks", self.ticks, TICKS_MAX)?;
-        let plan = &self.plan;
+        let (plan, since_ns, now_ns) = (&self.plan, self.since_ns, self.now_ns());
         let run = self
             .runs
             .entry(tick.scope)
-            .or_insert_with(|| Run::of(unnamed(tick.scope), plan));
+            .or_insert_with(|| Run::of(unnamed(tick.scope), plan).at(now_ns));
         for _time in 0..tick.times {
-            each(&run.step(tick));
+            let moment = run.step(tick, since_ns);
+            if moment.counts {
+                each(&moment);
+            }
         }
         Ok(())
+    }
+
+    /// The time of the clock that the scopes have come to.
+    fn now_ns(&self) -> Option<u64> {
+        let latest = self.runs.values().filter_map(|run| run.clock_ns).max();
+        latest.or(self.clock_ns)
     }
 
     fn report(self, reader: &Reader) -> Report {

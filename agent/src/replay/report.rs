@@ -1,8 +1,11 @@
 //! What a replay comes to.
 
 use std::fmt;
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde::Serialize;
+
+use crate::words::{many, number, span};
 
 /// The result of a replay.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -32,6 +35,10 @@ pub struct ScopeReport {
     pub cgroup: Option<String>,
     /// Time that was replayed.
     pub seconds: f64,
+    /// Ticks of it.
+    pub ticks: u64,
+    /// When it ended, seconds since 1970; null where the file does not say it.
+    pub until_unix_s: Option<u64>,
     /// Requests that were offered.
     pub offered: u64,
     /// Those that were refused when it was recorded.
@@ -70,6 +77,8 @@ pub struct Shares {
 pub struct Transition {
     /// Time since the beginning, s.
     pub at_s: f64,
+    /// The time of the clock, seconds since 1970; null where the file does not say it.
+    pub at_unix_s: Option<u64>,
     /// State before.
     pub from: &'static str,
     /// State after.
@@ -97,19 +106,40 @@ pub struct Limits {
     pub base_rt_ms: Option<f64>,
 }
 
+/// A time of the clock.
+fn clock(unix_s: u64) -> String {
+    let time = UNIX_EPOCH.checked_add(Duration::from_secs(unix_s));
+    time.map_or_else(
+        || format!("{unix_s} s after 1970"),
+        |time| {
+            let time = humantime::format_rfc3339_seconds(time).to_string();
+            time.replace('T', " ").replace('Z', " UTC")
+        },
+    )
+}
+
 /// Transitions that the text shows of each scope.
 const SHOWN: usize = 20;
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ticks", self.ticks)?;
+        let scopes = u64::try_from(self.scopes.len()).unwrap_or(u64::MAX);
+        write!(f, "{} replayed", many(scopes, "scope"))?;
         if self.lost_ticks > 0 {
-            write!(f, ", {} more were not recorded", self.lost_ticks)?;
+            write!(
+                f,
+                "; {} of them not recorded",
+                many(self.lost_ticks, "tick")
+            )?;
         }
         if let Some(first) = &self.first_odd_line {
-            write!(f, ", {} lines passed over (first {first})", self.odd_lines)?;
+            let lines = many(self.odd_lines, "line");
+            write!(f, "; {lines} passed over (first {first})")?;
         }
-        writeln!(f)?;
+        writeln!(
+            f,
+            "\nRefusals are those of scopes; what rules refuse is not replayed."
+        )?;
         for scope in &self.scopes {
             writeln!(f, "\n{scope}")?;
         }
@@ -131,7 +161,12 @@ impl fmt::Display for Report {
 impl fmt::Display for ScopeReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = |part: u64| super::run::ratio(part, self.offered) * 100.0;
-        writeln!(f, "scope {}: {:.1} s", self.name, self.seconds)?;
+        write!(f, "scope {}: {}", self.name, many(self.ticks, "tick"))?;
+        write!(f, " in {}", span(self.seconds))?;
+        match self.until_unix_s {
+            Some(end) => writeln!(f, ", until {}", clock(end))?,
+            None => writeln!(f)?,
+        }
         writeln!(
             f,
             "  offered {}, refused then {} ({:.2} %), refused now {} ({:.2} %)",
@@ -143,14 +178,21 @@ impl fmt::Display for ScopeReport {
         )?;
         writeln!(
             f,
-            "  time: healthy {:.1} %, cold {:.1} %, overload {:.1} %, reject {:.1} %; {} ticks other than then",
+            "  time: healthy {:.1} %, cold {:.1} %, overload {:.1} %, reject {:.1} %",
             self.time_in.healthy * 100.0,
             self.time_in.cold * 100.0,
             self.time_in.overload * 100.0,
             self.time_in.reject * 100.0,
-            self.ticks_other_than_recorded,
         )?;
-        write!(f, "  limits: {}", self.limits)?;
+        match self.ticks_other_than_recorded {
+            0 => writeln!(f, "  in each tick the state that was recorded")?,
+            other => writeln!(
+                f,
+                "  in {} another state than was recorded",
+                many(other, "tick")
+            )?,
+        }
+        write!(f, "  limits at the end: {}", self.limits)?;
         if self.ineffective_ticks > 0 {
             let ticks = self.ineffective_ticks;
             write!(f, "\n  shedding was ineffective in {ticks} ticks")?;
@@ -158,11 +200,15 @@ impl fmt::Display for ScopeReport {
         for change in self.transitions.iter().take(SHOWN) {
             let Transition {
                 at_s,
+                at_unix_s,
                 from,
                 to,
                 cause,
             } = change;
-            write!(f, "\n  {at_s:>10.1} s  {from} -> {to} ({cause})")?;
+            match at_unix_s {
+                Some(at) => write!(f, "\n  {}  {from} -> {to} ({cause})", clock(*at))?,
+                None => write!(f, "\n  {at_s:>10.1} s  {from} -> {to} ({cause})")?,
+            }
         }
         let shown = u64::try_from(self.transitions.len().min(SHOWN)).unwrap_or(u64::MAX);
         let more = self.changes.saturating_sub(shown);
@@ -175,18 +221,22 @@ impl fmt::Display for ScopeReport {
 
 impl fmt::Display for Limits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown =
-            |value: Option<f64>| value.map_or("unknown".to_owned(), |value| format!("{value:.1}"));
         write!(f, "entry {}, tight {}", self.entry, self.tight)?;
         if let (Some(least), Some(most)) = (self.tight_least, self.tight_most) {
             write!(f, " ({least} to {most} in overload)")?;
         }
-        write!(
-            f,
-            ", allowed {}/s, capacity {}/s, at rest {} ms",
-            shown(self.allowed_qps),
-            shown(self.capacity_qps),
-            shown(self.base_rt_ms)
-        )
+        if let Some(allowed) = self.allowed_qps {
+            write!(f, ", {} a second without a permit", number(allowed))?;
+        }
+        match (self.capacity_qps, self.base_rt_ms) {
+            (Some(capacity), Some(rest)) => write!(
+                f,
+                "\n  capacity {} a second, {} ms each at rest",
+                number(capacity),
+                number(rest)
+            ),
+            (Some(capacity), None) => write!(f, "\n  capacity {} a second", number(capacity)),
+            (None, _) => write!(f, "\n  too little work to know the capacity"),
+        }
     }
 }

@@ -20,6 +20,10 @@ pub struct Run {
     settings: Arc<Settings>,
     law: Box<Law>,
     time_ns: u64,
+    /// Time of the clock, ns since 1970; `None` where the file does not say it.
+    pub(super) clock_ns: Option<u64>,
+    /// Time and ticks that figures are of.
+    counted_ns: u64,
     ticks: u64,
     /// Ticks in each state, in the order of [`ScopeState::ALL`].
     in_state: [u64; ScopeState::ALL.len()],
@@ -51,6 +55,10 @@ pub struct Moment<'a> {
     pub time_ns: u64,
     /// What the law says.
     pub published: &'a Published,
+    /// Time of the clock, ns since 1970; `None` where the file does not say it.
+    pub clock_ns: Option<u64>,
+    /// Whether it is in the figures.
+    pub counts: bool,
     /// Requests that were offered in the tick.
     pub offered: u64,
     /// Those of them that would have been refused.
@@ -65,6 +73,8 @@ impl Run {
             scope,
             law: Box::default(),
             time_ns: 0,
+            clock_ns: None,
+            counted_ns: 0,
             ticks: 0,
             in_state: [0; ScopeState::ALL.len()],
             ineffective_ticks: 0,
@@ -75,6 +85,11 @@ impl Run {
             tight: None,
             seen: Seen::default(),
         }
+    }
+
+    /// The same from a time of the clock on.
+    pub(super) fn at(self, clock_ns: Option<u64>) -> Self {
+        Self { clock_ns, ..self }
     }
 
     /// The agent began anew.
@@ -96,14 +111,37 @@ impl Run {
         self.follow(plan);
     }
 
-    /// Takes a tick.
-    pub(super) fn step(&mut self, tick: &Ticked) -> Moment<'_> {
+    /// Takes a tick. What was before `since_ns` teaches the law and is in no figure.
+    pub(super) fn step(&mut self, tick: &Ticked, since_ns: Option<u64>) -> Moment<'_> {
         let before = *self.law.published();
         let sample = tick.sample();
         let refused_before = self.tally.refused;
-        self.tally.take(&sample, &before);
         let after = self.law.step(&sample, &self.settings);
         self.time_ns = self.time_ns.saturating_add(sample.tick_ns);
+        let clock_ns = self
+            .clock_ns
+            .map(|clock| clock.saturating_add(sample.tick_ns));
+        self.clock_ns = clock_ns;
+        let counts = since_ns.is_none_or(|since| clock_ns.is_none_or(|clock| clock >= since));
+        if counts {
+            self.tally.take(&sample, &before);
+            self.count(&before, &after, tick, sample.tick_ns);
+        } else {
+            self.tally.follow(&sample);
+        }
+        Moment {
+            name: &self.scope.name,
+            time_ns: self.time_ns,
+            clock_ns,
+            counts,
+            published: self.law.published(),
+            offered: sample.passed.saturating_add(sample.shed),
+            refused: self.tally.refused.saturating_sub(refused_before),
+        }
+    }
+
+    fn count(&mut self, before: &Published, after: &Published, tick: &Ticked, tick_ns: u64) {
+        self.counted_ns = self.counted_ns.saturating_add(tick_ns);
         self.ticks = self.ticks.saturating_add(1);
         let states = self.in_state.iter_mut().zip(ScopeState::ALL);
         for (ticks, state) in states {
@@ -114,14 +152,7 @@ impl Run {
             .saturating_add(u64::from(after.ineffective));
         let other = tick.was.is_some_and(|was| was != after.state.into());
         self.other_ticks = self.other_ticks.saturating_add(u64::from(other));
-        self.note(&before, &after);
-        Moment {
-            name: &self.scope.name,
-            time_ns: self.time_ns,
-            published: self.law.published(),
-            offered: sample.passed.saturating_add(sample.shed),
-            refused: self.tally.refused.saturating_sub(refused_before),
-        }
+        self.note(before, after);
     }
 
     fn note(&mut self, before: &Published, after: &Published) {
@@ -136,6 +167,7 @@ impl Run {
         if self.transitions.len() < TRANSITIONS_MAX {
             self.transitions.push(Transition {
                 at_s: seconds(self.time_ns),
+                at_unix_s: self.clock_ns.map(|clock| clock / 1_000_000_000),
                 from: before.state.name(),
                 to: after.state.name(),
                 cause: after.cause.name(),
@@ -166,7 +198,9 @@ impl Run {
             ratio(ticks.copied().unwrap_or(0), self.ticks)
         };
         ScopeReport {
-            seconds: seconds(self.time_ns),
+            seconds: seconds(self.counted_ns),
+            ticks: self.ticks,
+            until_unix_s: self.clock_ns.map(|clock| clock / 1_000_000_000),
             offered: self.tally.offered,
             refused_recorded: self.tally.recorded,
             refused_replayed: self.tally.refused,

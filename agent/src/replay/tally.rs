@@ -32,6 +32,11 @@ impl Tally {
         self.inflight = sample.inflight;
     }
 
+    /// Takes a tick that is in no figure.
+    pub(super) fn follow(&mut self, sample: &Sample) {
+        self.inflight = sample.inflight;
+    }
+
     fn refused_of(&self, sample: &Sample, published: &Published) -> u64 {
         if matches!(published.word().state, ScopeState::Reject) {
             return sample.passed.saturating_add(sample.shed);

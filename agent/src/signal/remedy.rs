@@ -14,8 +14,8 @@ impl Missing {
             | Fault::WentBack
             | Fault::Implausible
             | Fault::Frozen
-            | Fault::NotFinite => "nothing: it comes with a later sample",
-            Fault::TooFewPeriods | Fault::Idle => "nothing: it comes once the group has work to do",
+            | Fault::NotFinite => "wait for the next sample",
+            Fault::TooFewPeriods | Fault::Idle => "wait until the group has work to do",
             Fault::Os(errno) => of_errno(errno, id),
             Fault::Empty | Fault::TooLarge | Fault::NoField(_) | Fault::Malformed(_) => {
                 "a kernel, or a sandbox, that fills this file as Linux does"
@@ -41,10 +41,10 @@ impl Missing {
             Fault::NotSetApart => {
                 "a host with cgroup v2 alone, or the same group in the unified hierarchy too"
             }
-            Fault::Undefined => "nothing: the kernel does not tell it",
+            Fault::Undefined => "cannot be had on this kernel",
             Fault::HostOnly => "look at the scope host",
             Fault::GroupOnly => "look at the scope of a group",
-            Fault::NoCollector | Fault::NoJvm => "nothing: it comes with a JVM in the group",
+            Fault::NoCollector | Fault::NoJvm => "start a JVM in the group",
             Fault::NoPerfData => "start the JVM without -XX:-UsePerfData; other JVMs keep none",
             Fault::NoListener => "let the service call watch_listener of the client",
             Fault::HiddenListener => {
@@ -54,8 +54,8 @@ impl Missing {
             Fault::Crowded => {
                 "watch the groups below it each by itself, or keep fewer files in /tmp of the JVM"
             }
-            Fault::NoTurn => "nothing: it comes once the scope has work to do",
-            Fault::NoPause => "nothing: it comes with a pause; or a JVM with DTrace probes",
+            Fault::NoTurn => "wait until the scope has work to do",
+            Fault::NoPause => "wait for a pause, or start a JVM with DTrace probes",
             Fault::Kernel(lack) => lack.remedy(),
         }
     }
@@ -79,7 +79,7 @@ fn of_errno(errno: i32, id: SignalId) -> &'static str {
             "a kernel with CONFIG_SCHEDSTATS, or CONFIG_SCHED_INFO for groups"
         }
         libc::ENOENT => "a kernel that has this file",
-        libc::ESRCH | libc::ENODEV => "nothing: the group or its process has just gone",
+        libc::ESRCH | libc::ENODEV => "none: the group or its process has just gone",
         _ => "see the reason; the kernel refused the file",
     }
 }

@@ -11,7 +11,8 @@ fn findings(directory: &Path, arguments: &[&str]) -> Value {
     let mut all = vec!["doctor", "--json"];
     all.extend(arguments);
     let output = tidegate(directory, &all);
-    assert!(output.status.success(), "{output:?}");
+    // 1 where something needs doing: there may be no agent here.
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{output:?}");
     serde_json::from_str(&out(&output)).unwrap()
 }
 

@@ -37,7 +37,8 @@ fn doctor(capabilities: &str) -> Option<Value> {
         .args(["doctor", "--json"])
         .output()
         .expect("it starts");
-    assert!(output.status.success(), "{output:?}");
+    // 1 where something needs doing, as here: no agent answers.
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{output:?}");
     Some(serde_json::from_slice(&output.stdout).expect("the doctor prints JSON"))
 }
 

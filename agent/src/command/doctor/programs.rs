@@ -1,10 +1,9 @@
 //! The ladder of programs in the kernel, as the doctor tells it.
 
-use std::fmt::Write as _;
-
 use serde::Serialize;
 
 use crate::kernel::{self, Lack, Report};
+use crate::words::paragraph;
 
 /// The step in use, and why it is not a better one.
 #[derive(Debug, Serialize)]
@@ -58,17 +57,34 @@ impl Kernel {
     pub(super) fn write(&self, text: &mut String) -> std::fmt::Result {
         let (name, rung) = ("kernel programs", self.rung);
         let percent = self.overhead * 100.0;
-        writeln!(text, "{name:<18} by {rung}, {percent:.2} % of one CPU")?;
+        let (head, below) = (format!("{name:<24}"), format!("{:<24}", ""));
+        paragraph(
+            text,
+            &head,
+            &format!("{}, {percent:.2} % of one CPU", rung_text(rung)),
+        )?;
         for Missed { why, remedy } in &self.missed {
-            writeln!(text, "{:<18}   {why}", "")?;
-            writeln!(text, "{:<18}   to have it: {remedy}", "")?;
+            paragraph(text, &below, why)?;
+            paragraph(text, &below, &format!("to have it: {remedy}"))?;
         }
         for fault in self.unsampled.iter().chain(&self.jvm_fault) {
-            writeln!(text, "{:<18}   {fault}", "")?;
+            paragraph(text, &below, fault)?;
         }
-        if let Some(remedy) = self.jvm_remedy {
-            writeln!(text, "{:<18}   to have it: {remedy}", "")?;
+        match self.jvm_remedy {
+            Some(remedy) => paragraph(text, &below, &format!("to have it: {remedy}")),
+            None => Ok(()),
         }
-        Ok(())
     }
+}
+
+/// A step of the ladder in words, with the name that it has elsewhere.
+pub(super) fn rung_text(rung: &str) -> String {
+    let words = match rung {
+        "btf" => "eBPF: typed tracepoints",
+        "sched_info" => "eBPF: the kernel's own account of waits",
+        "tracepoints" => "eBPF: plain tracepoints",
+        "files" => "files of /proc alone",
+        _ => return format!("({rung})"),
+    };
+    format!("{words} ({rung})")
 }

@@ -1,13 +1,14 @@
 //! What a running agent says of its programs in the kernel. The doctor loads its own for a moment, so it would
 //! not see that the agent has left a step since then, for what it cost.
 
-use std::fmt::Write as _;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::programs::rung_text;
 use crate::command::output::Failure;
 use crate::command::status;
+use crate::words::paragraph;
 
 /// What the running agent answers.
 #[derive(Debug, Serialize)]
@@ -60,17 +61,21 @@ impl Running {
     pub(super) fn write(&self, text: &mut String) -> std::fmt::Result {
         let name = "  running agent";
         match self {
-            Self::Silent { no_answer } => writeln!(text, "{name:<18} {no_answer}"),
+            Self::Silent { no_answer } => paragraph(text, &format!("{name:<24}"), no_answer),
             Self::Tells(programs) => {
                 let [percent, most] =
                     [programs.overhead, programs.max_overhead].map(|ratio| ratio * 100.0);
                 let Programs { rung, reason, .. } = programs;
-                writeln!(
-                    text,
-                    "{name:<18} by {rung}, {percent:.2} % of one CPU, at most {most:.1} %: {reason}"
-                )?;
+                let rung = rung_text(rung);
+                let told =
+                    format!("{rung}, {percent:.2} % of one CPU, at most {most:.1} %: {reason}");
+                paragraph(text, &format!("{name:<24}"), &told)?;
                 match &programs.remedy {
-                    Some(remedy) => writeln!(text, "{:<18}   to have it: {remedy}", ""),
+                    Some(remedy) => paragraph(
+                        text,
+                        &format!("{:<24}", ""),
+                        &format!("to have it: {remedy}"),
+                    ),
                     None => Ok(()),
                 }
             }
@@ -90,9 +95,12 @@ mod tests {
         let status: Status = serde_json::from_str(body).unwrap();
         let mut text = String::new();
         Running::Tells(status.agent.ebpf).write(&mut text).unwrap();
+        let text: Vec<&str> = text.split_whitespace().collect();
+        let text = text.join(" ");
         for part in [
             "running agent",
-            "by sched_info, 0.10 % of one CPU, at most 2.0 %: not by btf",
+            "(sched_info), 0.10 %",
+            "not by btf",
             "to have it: raise [ebpf] max_overhead",
         ] {
             assert!(text.contains(part), "{part:?} is missing in\n{text}");
