@@ -34,7 +34,13 @@ impl GateConnection {
     /// Nobody listens there, or the agent does not want this caller.
     pub fn connect(directory: &Path) -> Result<Self, NoAnswer> {
         let path = directory.join(gate_socket::FILE_NAME);
-        let socket = open(&path).map_err(|error| NoAnswer::Connect { path, error })?;
+        let way = super::way(directory, &path)?;
+        let socket = open(&path);
+        let socket = socket.map_err(|error| NoAnswer::Connect {
+            path: path.clone(),
+            error,
+        })?;
+        super::trusted(&way, &socket, &path)?;
         let mut caller = Self {
             socket,
             buffer: Box::new([0; FRAME_MAX]),

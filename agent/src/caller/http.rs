@@ -42,9 +42,14 @@ impl HttpConnection {
     /// Nobody listens there.
     pub fn connect(directory: &Path) -> Result<Self, NoAnswer> {
         let path = directory.join(http::FILE_NAME);
+        let way = super::way(directory, &path)?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let connected = runtime.block_on(UnixStream::connect(&path));
-        let stream = connected.map_err(|error| NoAnswer::Connect { path, error })?;
+        let stream = connected.map_err(|error| NoAnswer::Connect {
+            path: path.clone(),
+            error,
+        })?;
+        super::trusted(&way, &stream, &path)?;
         let (sender, connection) = runtime
             .block_on(handshake(TokioIo::new(stream)))
             .map_err(io::Error::other)?;

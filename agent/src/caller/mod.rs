@@ -4,7 +4,12 @@ mod gate;
 mod http;
 
 use std::io;
-use std::path::PathBuf;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use tidegate_segment::os::way::{Untrusted, Way};
+
+use crate::door::peer::Peer;
 
 pub use gate::GateConnection;
 pub use http::{Answer, HttpConnection};
@@ -20,6 +25,17 @@ pub enum NoAnswer {
         /// What the kernel said.
         error: io::Error,
     },
+    /// Somebody could have put another socket in the place of the agent's.
+    #[error(transparent)]
+    Way(#[from] Untrusted),
+    /// Somebody else than an agent that can be trusted listens there.
+    #[error("{}: user {uid} listens there; allowed are root, this user and the owner of the directory: ask as the agent's user, or choose another --runtime-dir", path.display())]
+    Peer {
+        /// The socket.
+        path: PathBuf,
+        /// Who listens.
+        uid: u32,
+    },
     /// The connection broke.
     #[error("the agent's socket: {0}")]
     Broken(#[from] io::Error),
@@ -32,6 +48,27 @@ pub enum NoAnswer {
     /// It answered something that was not asked.
     #[error("the agent's answer makes no sense here: {0}; are both of one version?")]
     Unexpected(String),
+}
+
+/// The way to the sockets of a directory, if nobody can have put others there.
+fn way(directory: &Path, path: &Path) -> Result<Way, NoAnswer> {
+    Way::to(directory).map_err(|untrusted| match untrusted.errno() {
+        Some(errno) => NoAnswer::Connect {
+            path: path.to_owned(),
+            error: errno.into(),
+        },
+        None => NoAnswer::Way(untrusted),
+    })
+}
+
+/// Makes sure that who listens at a socket can be trusted.
+fn trusted(way: &Way, socket: &impl AsFd, path: &Path) -> Result<(), NoAnswer> {
+    let uid = Peer::of(socket)?.uid;
+    if way.trusts(uid) {
+        return Ok(());
+    }
+    let path = path.to_owned();
+    Err(NoAnswer::Peer { path, uid })
 }
 
 /// What to do about a socket that takes no connection.

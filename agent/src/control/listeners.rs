@@ -154,6 +154,7 @@ mod tests {
             uid: 0,
             name: String::new(),
             seat: None,
+            no_seat: None,
         });
         client.set_scope(scope);
         client

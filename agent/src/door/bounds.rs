@@ -35,10 +35,13 @@ pub const DRAINED_WITHIN: Duration = Duration::from_secs(2);
 pub const ANSWERS_BYTES: usize = 16 * 1024 * 1024;
 
 /// Permits that the agent holds for callers over sockets, of all doors and tenants together.
-pub const PERMITS: usize = 65_536;
+pub const PERMITS: usize = 32_768;
 
 /// Requests over the gate socket that wait for their turn, of all connections together.
 pub const TURNS: usize = 8192;
+
+/// Listening sockets that services show to the agent, of all connections together.
+pub const LISTENERS: usize = 4096;
 
 /// Most listeners that one connection may show.
 pub const LISTENERS_OF_CONNECTION: usize = 16;
@@ -73,6 +76,8 @@ pub struct Bounds {
     pub permits: Arc<Places>,
     /// Requests that wait for their turn.
     pub turns: Arc<Places>,
+    /// Listening sockets that services show.
+    pub listeners: Arc<Places>,
     /// Connections that are told why they are not served.
     pub told: Arc<Places>,
 }
@@ -86,8 +91,9 @@ impl Bounds {
             http_connections: connections("connections to http.sock", HTTP_CONNECTIONS),
             bodies: Places::new("bytes of requests", shares(BODIES_BYTES)),
             answers: Places::new("bytes of answers", shares(ANSWERS_BYTES)),
-            permits: Places::new("permits", Bound::parts(PERMITS, 4, 4)),
+            permits: Places::new("permits", Bound::parts(PERMITS, 2, 2)),
             turns: Places::new("requests that wait for their turn", shares(TURNS)),
+            listeners: Places::new("listeners", Bound::parts(LISTENERS, OF_USER, 16)),
             told: Places::new("connections turned away", shares(TOLD_AT_A_TIME)),
         }
     }
@@ -101,6 +107,7 @@ impl Bounds {
             &self.answers,
             &self.permits,
             &self.turns,
+            &self.listeners,
             &self.told,
         ]
         .into_iter()

@@ -144,7 +144,6 @@ impl Doors {
     /// # Errors
     /// Another agent owns the directory, something else lies there, or the system refuses.
     pub fn open(settings: &Settings) -> Result<Self, OpenError> {
-        socket_path::make_directory(&settings.directory)?;
         Ok(Self {
             gate_socket: GateSocket::open(settings)?,
             http: http::Listeners::open(settings)?,

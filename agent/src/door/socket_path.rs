@@ -1,12 +1,20 @@
-//! Places a Unix socket in the file system: who may own the path, and what may lie there.
+//! Places a Unix socket in the file system: who may own the way to it, what may lie there, and who may connect.
+//!
+//! A socket listens last, when its group and its mode are what they are to be: until then nobody can connect, whatever
+//! the umask of the agent is.
 
-use std::fs::{self, DirBuilder, Permissions};
+use std::fs::{self, Permissions};
 use std::io;
 use std::num::NonZero;
-use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, PermissionsExt as _};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, chownat, fchmod, fstat, openat, unlinkat};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
+};
+use tidegate_segment::os::way::{Untrusted, Way, look};
 
 use super::ending;
 use super::peer::Peer;
@@ -26,6 +34,12 @@ pub struct Access {
 /// Why a socket could not be placed.
 #[derive(Debug, thiserror::Error)]
 pub enum PathError {
+    /// Somebody could put another socket in its place.
+    #[error(transparent)]
+    Way(#[from] Untrusted),
+    /// It was replaced while it was made.
+    #[error("{}: is not the socket that was just made there; see who else writes in this directory", .0.display())]
+    Replaced(PathBuf),
     /// The path is too long for a socket.
     #[error("{}: a socket's path has at most {PATH_MAX} bytes, this one has {}; use a shorter --runtime-dir", .0.display(), .0.as_os_str().len())]
     TooLong(PathBuf),
@@ -99,38 +113,60 @@ pub(super) fn refused<E: Into<io::Error>>(
     }
 }
 
-/// Makes the directory of the sockets, if it is not there. Everybody may look into it; who may connect
-/// is said by the sockets.
+/// A socket of this kind that listens under a name in a directory, for those whom `access` lets in. One that nobody
+/// listens on is taken away first.
 ///
 /// # Errors
-/// It cannot be made, or something else lies there.
-pub fn make_directory(directory: &Path) -> Result<(), PathError> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true).mode(0o755);
-    builder
-        .create(directory)
-        .map_err(refused(directory, "cannot make the directory"))
+/// Something lies there that is not ours to remove, the group is not there or not ours to give, or the system refuses.
+pub fn place(
+    way: &Way,
+    name: &str,
+    (kind, backlog): (SocketType, i32),
+    access: &Access,
+) -> Result<OwnedFd, PathError> {
+    clear(way, name, kind)?;
+    let path = way.path().join(name);
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, kind, flags, None)
+        .map_err(refused(&path, "cannot make a socket"))?;
+    // The mode of the file that the binding makes, whatever the umask is.
+    fchmod(&socket, Mode::RUSR | Mode::WUSR).map_err(refused(&path, "cannot set its mode"))?;
+    let address = SocketAddrUnix::new(&path).map_err(refused(&path, "not an address"))?;
+    // By its path, which tools show; nobody else can change where that leads, as the way was checked.
+    bind(&socket, &address).map_err(refused(&path, "cannot be made"))?;
+    let bound = bound(way, name, &path)?;
+    open_to(&bound, &path, access)?;
+    listen(&socket, backlog).map_err(refused(&path, "cannot listen"))?;
+    Ok(socket)
 }
 
-/// Makes sure that a socket can be bound at a path: removes one that nobody listens on. An agent that was killed and
+/// The file of a socket that was just bound.
+fn bound(way: &Way, name: &str, path: &Path) -> Result<OwnedFd, PathError> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(way, name, flags, Mode::empty());
+    let file = file.map_err(refused(path, "cannot look at it"))?;
+    let stat = fstat(&file).map_err(refused(path, "cannot look at it"))?;
+    let is_own = FileType::from_raw_mode(stat.st_mode) == FileType::Socket
+        && stat.st_uid == rustix::process::geteuid().as_raw();
+    if !is_own {
+        return Err(PathError::Replaced(path.to_owned()));
+    }
+    Ok(file)
+}
+
+/// Makes sure that a socket can be bound under a name: removes one that nobody listens on. An agent that was killed and
 /// is not gone yet is waited for, a few seconds at most.
-///
-/// # Errors
-/// Something lies there that is not ours to remove.
-pub fn clear(path: &Path, kind: SocketType) -> Result<(), PathError> {
+fn clear(way: &Way, name: &str, kind: SocketType) -> Result<(), PathError> {
+    let path = &way.path().join(name);
     if path.as_os_str().len() > PATH_MAX {
-        return Err(PathError::TooLong(path.to_owned()));
+        return Err(PathError::TooLong(path.clone()));
     }
-    let found = match fs::symlink_metadata(path) {
-        Ok(found) => found.file_type(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(refused(path, "cannot look at it")(error)),
-    };
-    if found.is_symlink() {
-        return Err(PathError::Link(path.to_owned()));
-    }
-    if !found.is_socket() {
-        return Err(PathError::NotASocket(path.to_owned()));
+    match look(way, name) {
+        Ok((FileType::Socket, _owner)) => {}
+        Ok((FileType::Symlink, _owner)) => return Err(PathError::Link(path.clone())),
+        Ok(_other) => return Err(PathError::NotASocket(path.clone())),
+        Err(rustix::io::Errno::NOENT) => return Ok(()),
+        Err(errno) => return Err(refused(path, "cannot look at it")(errno)),
     }
     let mut found = owner(path, kind)?;
     if let Some(Owner::Process(pid)) = found
@@ -139,10 +175,10 @@ pub fn clear(path: &Path, kind: SocketType) -> Result<(), PathError> {
         found = owner(path, kind)?;
     }
     if let Some(owner) = found {
-        let path = path.to_owned();
+        let path = path.clone();
         return Err(PathError::Live { path, owner });
     }
-    fs::remove_file(path).map_err(refused(path, "cannot remove the stale socket"))
+    unlinkat(way, name, AtFlags::empty()).map_err(refused(path, "cannot remove the stale socket"))
 }
 
 /// Who listens on a socket, if anybody does.
@@ -164,24 +200,24 @@ fn owner(path: &Path, kind: SocketType) -> Result<Option<Owner>, PathError> {
     }
 }
 
-/// Gives a socket that was just bound its group and mode.
-///
-/// # Errors
-/// There is no such group, or the agent may not give the socket to it.
-pub fn open_to(path: &Path, access: &Access) -> Result<(), PathError> {
+/// Gives the file of a socket its group and mode, by its descriptor.
+fn open_to(file: &OwnedFd, path: &Path, access: &Access) -> Result<(), PathError> {
     if let Some(name) = &access.group {
         let found = nix::unistd::Group::from_name(name)
             .map_err(refused(path, "cannot look the group up"))?;
         let group = found.ok_or_else(|| PathError::NoGroup(name.clone()))?;
-        std::os::unix::fs::chown(path, None, Some(group.gid.as_raw())).map_err(|error| {
+        let gid = Gid::from_raw(group.gid.as_raw());
+        chownat(file, "", None, Some(gid), AtFlags::EMPTY_PATH).map_err(|errno| {
             PathError::Group {
                 path: path.to_owned(),
                 group: name.clone(),
-                error,
+                error: errno.into(),
             }
         })?;
     }
-    fs::set_permissions(path, Permissions::from_mode(access.mode))
+    // The call for a descriptor that only names a file is there since Linux 6.6; this way leads to the same file.
+    let same = Path::new("/proc/self/fd").join(file.as_raw_fd().to_string());
+    fs::set_permissions(same, Permissions::from_mode(access.mode))
         .map_err(refused(path, "cannot set its mode"))
 }
 
@@ -192,15 +228,20 @@ mod tests {
 
     use super::*;
 
+    fn clear_at(path: &Path, kind: SocketType) -> Result<(), PathError> {
+        let way = Way::make(path.parent().unwrap())?;
+        clear(&way, path.file_name().unwrap().to_str().unwrap(), kind)
+    }
+
     fn message(path: &Path) -> String {
-        clear(path, SocketType::STREAM).unwrap_err().to_string()
+        clear_at(path, SocketType::STREAM).unwrap_err().to_string()
     }
 
     #[test]
     fn what_lies_at_the_path_decides() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
-        clear(&at("absent"), SocketType::STREAM).unwrap();
+        clear_at(&at("absent"), SocketType::STREAM).unwrap();
 
         symlink(at("absent"), at("link")).unwrap();
         assert!(
@@ -219,13 +260,13 @@ mod tests {
         assert!(message(&at("live")).ends_with(&format!(
             "live: an agent runs already (pid {own}); stop it, or use another --runtime-dir"
         )));
-        let error = clear(&at("live"), SocketType::SEQPACKET).unwrap_err();
+        let error = clear_at(&at("live"), SocketType::SEQPACKET).unwrap_err();
         assert!(
             error.to_string().contains("another type of socket"),
             "{error}"
         );
         drop(listener);
-        clear(&at("live"), SocketType::STREAM).unwrap(); // Now it is stale.
+        clear_at(&at("live"), SocketType::STREAM).unwrap(); // Now it is stale.
         assert!(!at("live").exists());
 
         let long = at(&"x".repeat(108));
@@ -240,8 +281,8 @@ mod tests {
         let stream = || socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
         let address = SocketAddrUnix::new(&path).unwrap();
         let listener = stream();
-        rustix::net::bind(&listener, &address).unwrap();
-        rustix::net::listen(&listener, 0).unwrap();
+        bind(&listener, &address).unwrap();
+        listen(&listener, 0).unwrap();
         let waiting = stream();
         connect(&waiting, &address).unwrap();
         assert!(
@@ -254,18 +295,23 @@ mod tests {
     #[test]
     fn a_socket_gets_its_mode_and_group() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("socket");
-        let _listener = UnixListener::bind(&path).unwrap();
+        let way = Way::make(directory.path()).unwrap();
+        let path = way.path().join("socket");
+        let kind = (SocketType::STREAM, 8);
         let own = nix::unistd::Group::from_gid(nix::unistd::getgid()).unwrap();
         let group = own.map(|group| group.name);
-        open_to(&path, &Access { group, mode: 0o620 }).unwrap();
+        let access = Access { group, mode: 0o620 };
+        let listener = place(&way, "socket", kind, &access).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o620);
+        drop(listener);
         let access = Access {
             group: Some("no-such-group".to_owned()),
             mode: 0o660,
         };
         assert_eq!(
-            open_to(&path, &access).unwrap_err().to_string(),
+            place(&way, "socket", kind, &access)
+                .unwrap_err()
+                .to_string(),
             "socket.group: no group is called \"no-such-group\"; create it, or leave the option out"
         );
     }

@@ -179,6 +179,10 @@ fn make_tenants(
     for settings in &config.tenants {
         let (tenant, own) = make(&settings.name)?;
         pages.push(own);
+        if settings.uid.is_some() {
+            tenant.seats().serve_one_user();
+            tenant.directory().serve_one_user();
+        }
         let conditions = Conditions::of(settings).map_err(|fault| {
             system("the cgroup of a tenant")(io::Error::new(io::ErrorKind::InvalidInput, fault))
         })?;

@@ -28,6 +28,12 @@ pub fn scrape(context: &Context, tenants: &[Named]) -> Scrape {
         fill_tenant(&mut scrape, label(named), &named.tenant);
     }
     fill_agent(&mut scrape, context);
+    for places in context.bounds.iter() {
+        for (full, count) in places.turned_away() {
+            let labels = [places.what(), full.name()];
+            scrape.set_count(MetricId::TurnedAway, &labels, count);
+        }
+    }
     if let Some(programs) = &context.kernel {
         kernel::fill(&mut scrape, &programs.report(), &snapshot);
     }
@@ -99,6 +105,9 @@ fn fill_tenant(scrape: &mut Scrape, label: &str, tenant: &Tenant) {
     scrape.set_count(MetricId::PermitsExpired, &[label], expired);
     let clients = u64::try_from(tenant.clients().count()).unwrap_or(u64::MAX);
     scrape.set_count(MetricId::Clients, &[label], clients);
+    for (full, count) in tenant.seats().refused() {
+        scrape.set_count(MetricId::SeatsRefused, &[full.name(), label], count);
+    }
     let without_agent = tenant.seats().unusual().without_agent;
     scrape.set_count(MetricId::DecisionsWithoutAgent, &[label], without_agent);
     let generation = tenant.board().rules_generation();

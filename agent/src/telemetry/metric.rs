@@ -76,6 +76,10 @@ pub enum Label {
     Ladder,
     /// Step of a ladder, such as [`crate::kernel::Rung`].
     Rung,
+    /// What there is a bounded number of, see [`crate::door::bounds::Bounds`].
+    Bound,
+    /// Whose share of it was full, see [`crate::places::Full`].
+    Share,
     /// What was lost: `wait`, `pause`, or a pause that is `unpaired`.
     Lost,
 }
@@ -96,6 +100,8 @@ impl Label {
             Self::Reason => "reason",
             Self::Ladder => "ladder",
             Self::Rung => "rung",
+            Self::Bound => "bound",
+            Self::Share => "share",
             Self::Lost => "what",
             Self::Pressure => "pressure",
             Self::Cause => "cause",
@@ -211,6 +217,10 @@ metric_table! {
         "Ticks of scopes that were measured and could not be recorded.";
     PermitsExpired: "tidegate_permits_expired_total" Counter None [Tenant]
         "Permits given over HTTP that were not given back and ended by the clock.";
+    TurnedAway: "tidegate_turned_away_total" Counter None [Bound Share]
+        "Callers that found no place, by what they asked for and whose share was full (all, user or process).";
+    SeatsRefused: "tidegate_seats_refused_total" Counter None [Share Tenant]
+        "Processes that got no seat and are served over the socket, by whose share was full (all, user or process).";
     Clients: "tidegate_clients" Gauge None [Tenant]
         "Processes connected to the gate socket.";
     DecisionsWithoutAgent: "tidegate_decisions_without_agent_total" Counter None [Tenant]

@@ -11,5 +11,6 @@ pub mod signal;
 pub mod status;
 pub mod threads;
 pub mod turned;
+mod turned_away;
 pub mod warnings;
 pub mod why;

@@ -17,6 +17,7 @@ use super::kernel::{Ebpf, Neighbour};
 use super::reload::Refused;
 use super::signal::Signal;
 use super::threads;
+use super::turned_away;
 use super::warnings::{Warning, Warnings};
 use super::why::{refuses, why};
 use crate::control::{ScopeSnapshot, Snapshot, WaiterRung};
@@ -69,6 +70,8 @@ struct Agent {
     http_permits: HttpPermits,
     /// How the last reload of configuration and rules was refused; null if it was taken over.
     reload_refused: Option<Refused>,
+    /// Callers that found no place, by what they asked for; what nobody was refused is left out.
+    turned_away: BTreeMap<&'static str, u64>,
 }
 
 /// Where the rules in force are from.
@@ -200,6 +203,9 @@ struct Client {
     uid: u32,
     name: String,
     door: &'static str,
+    /// Why it has no seat, where it asked for one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    no_seat: Option<String>,
     scope: String,
     held: u64,
 }
@@ -248,6 +254,7 @@ impl Status {
                 rules: Rules::of(&facts, context.reload_succeeded()),
                 http_permits: HttpPermits::of(tenants, None),
                 reload_refused: context.reload.refused(),
+                turned_away: turned_away::by_bound(context),
             },
             scopes: scopes(&snapshot),
             resources: resources(tenants),
@@ -372,6 +379,7 @@ fn clients_of(named: &Named, snapshot: &Snapshot) -> Vec<Client> {
             } else {
                 "socket"
             },
+            no_seat: client.who.no_seat.clone(),
             scope: scope_name(snapshot, client.scope()),
             held: held(tenant, &client),
         })

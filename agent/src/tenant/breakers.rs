@@ -140,7 +140,7 @@ mod tests {
     use tidegate_segment::gate::{Request, Verdict};
 
     use super::*;
-    use crate::tenant::HOST;
+    use crate::tenant::callers::Caller;
     use crate::tenant::decide::Waits;
     use crate::tenant::limit::tests::limits;
     use crate::tenant::tests::tenant;
@@ -162,7 +162,7 @@ mod tests {
         let published = tenant.directory().publish(limits(rules), 0).unwrap();
         assert_eq!(published.unplaced, []);
         let slot = tenant.directory().resolve("payment").slot;
-        let ask = || tenant.enter(HOST, slot, Request::default(), Waits::HELD);
+        let ask = || tenant.enter(Caller::HOST, slot, Request::default(), Waits::HELD);
         let mut watch = BreakerWatch::default();
         assert_eq!(watch.look(&tenant, monotonic_ns()), []);
         for _call in 0..2 {

@@ -20,6 +20,8 @@ pub struct Who {
     pub name: String,
     /// Its seat, if it maps the pages.
     pub seat: Option<Seat>,
+    /// Why it has none, where it asked for one.
+    pub no_seat: Option<String>,
 }
 
 /// A connection to the gate socket.

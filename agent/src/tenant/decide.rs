@@ -11,6 +11,7 @@ use tidegate_segment::gate::{Gate, Pass, Refusal, Request, Step, Verdict, Waitin
 use tidegate_segment::lane;
 use tidegate_segment::sync::{Ordering, Word};
 
+use super::callers::Caller;
 use super::{HOST, Tenant};
 
 /// Longest time that a caller is held for a rule that lets wait; it is refused where it would be held
@@ -96,13 +97,13 @@ impl Tenant {
     /// Where a rule lets wait, the caller waits that long, at most 10 s.
     pub async fn enter(
         &self,
-        scope: u32,
+        caller: Caller,
         slot: Slot,
         request: Request<'_>,
         waits: Waits<'_>,
     ) -> Verdict {
-        if scope != HOST
-            && let Err(refusal) = self.check_allowed_qps(scope, slot, request)
+        if caller.scope != HOST
+            && let Err(refusal) = self.check_allowed_qps(caller, slot, request)
         {
             return Verdict::Refused(refusal);
         }
@@ -159,11 +160,11 @@ impl Tenant {
 
     /// Decides once and holds nothing. Nothing of it will be in flight, so the allowed QPS of the
     /// host holds as well as that of the scope.
-    pub async fn admit_once(&self, scope: u32, slot: Slot, request: Request<'_>) -> Verdict {
-        if let Err(refusal) = self.check_allowed_qps(HOST, slot, request) {
+    pub async fn admit_once(&self, caller: Caller, slot: Slot, request: Request<'_>) -> Verdict {
+        if let Err(refusal) = self.check_allowed_qps(caller.on_host(), slot, request) {
             return Verdict::Refused(refusal);
         }
-        let verdict = self.enter(scope, slot, request, Waits::HELD).await;
+        let verdict = self.enter(caller, slot, request, Waits::HELD).await;
         if let Verdict::Admitted(pass) = verdict {
             self.exit(pass, Outcome::Ignore);
         }
@@ -172,7 +173,7 @@ impl Tenant {
 
     fn check_allowed_qps(
         &self,
-        scope: u32,
+        caller: Caller,
         slot: Slot,
         request: Request<'_>,
     ) -> Result<(), Refusal> {
@@ -183,8 +184,13 @@ impl Tenant {
         if direction != Direction::In || class == Class::Probe {
             return Ok(());
         }
+        let part = |now_ns, limit_milli| {
+            let mut callers = self.callers.lock();
+            let of_scope = callers.entry(caller.scope).or_default();
+            of_scope.admit(caller, now_ns, limit_milli)
+        };
         self.gate()
-            .admit_one_shot(self.board(), scope)
+            .admit_one_shot_by(self.board(), caller.scope, part)
             .inspect_err(|refusal| self.count_refusal(slot, refusal))
     }
 
@@ -249,8 +255,9 @@ mod tests {
     async fn the_allowed_qps_of_the_callers_scope_is_enforced_and_counted() {
         let tenant = overloaded(1);
         let slot = tenant.directory().resolve("a").slot;
-        let Verdict::Refused(refusal) =
-            tenant.enter(1, slot, Request::default(), Waits::HELD).await
+        let Verdict::Refused(refusal) = tenant
+            .enter(Caller::in_scope(1), slot, Request::default(), Waits::HELD)
+            .await
         else {
             panic!("refused");
         };
@@ -264,7 +271,9 @@ mod tests {
             ..Request::default()
         };
         for (scope, request) in [(0, Request::default()), (1, outbound)] {
-            let Verdict::Admitted(pass) = tenant.enter(scope, slot, request, Waits::HELD).await
+            let Verdict::Admitted(pass) = tenant
+                .enter(Caller::in_scope(scope), slot, request, Waits::HELD)
+                .await
             else {
                 panic!("admitted");
             };
@@ -279,8 +288,9 @@ mod tests {
         let (tenant, mut tick) = two_scopes();
         publish(&mut tick, 1, ScopeState::Reject);
         let slot = tenant.directory().resolve("a").slot;
-        let Verdict::Refused(refusal) =
-            tenant.enter(1, slot, Request::default(), Waits::HELD).await
+        let Verdict::Refused(refusal) = tenant
+            .enter(Caller::in_scope(1), slot, Request::default(), Waits::HELD)
+            .await
         else {
             panic!("refused");
         };
@@ -291,12 +301,16 @@ mod tests {
     async fn deciding_once_holds_nothing_and_looks_at_the_host() {
         let tenant = overloaded(1);
         let slot = tenant.directory().resolve("a").slot;
-        let verdict = tenant.admit_once(0, slot, Request::default()).await;
+        let verdict = tenant
+            .admit_once(Caller::HOST, slot, Request::default())
+            .await;
         assert!(matches!(verdict, Verdict::Admitted(_)), "{verdict:?}");
         assert_eq!(tenant.seats().node_counts(slot).inflight, 0);
         let tenant = overloaded(0);
         let slot = tenant.directory().resolve("a").slot;
-        let verdict = tenant.admit_once(0, slot, Request::default()).await;
+        let verdict = tenant
+            .admit_once(Caller::HOST, slot, Request::default())
+            .await;
         assert!(matches!(verdict, Verdict::Refused(_)), "{verdict:?}");
     }
 }

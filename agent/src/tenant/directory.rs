@@ -1,7 +1,7 @@
 //! Finds the slot of a resource's name.
 //!
 //! `name` has the kinds of names, `give` gives a name its slot, `publish` puts a rule set in force, `idle` takes slots
-//! back, `memory` tells what rules remember of a name.
+//! back, `memory` tells what rules remember of a name, `namers` who made it up.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,6 +15,7 @@ mod give;
 mod idle;
 mod memory;
 mod name;
+mod namers;
 mod publish;
 mod take_up;
 
@@ -23,6 +24,7 @@ use super::limit::{Limits, Part};
 use idle::Idle;
 use name::is_part;
 pub use name::{INBOUND_NAME, OVERFLOW_NAME, part_name};
+use namers::Namers;
 pub use publish::{PublishFault, Published, TooSoon};
 
 /// One slot in this many is kept for resources that rules name, so that names made up by callers
@@ -31,6 +33,13 @@ const KEPT_SHARE: u32 = 8;
 
 /// One slot in this many is kept from nodes for origins and contexts: callers name these as they like.
 const PARTS_SHARE: u32 = 2;
+
+/// One user other than root has named one slot in this many at most: names are kept while they are used, whoever made
+/// them up.
+const NAMES_SHARE: u32 = 2;
+
+/// The user without a share.
+const ROOT: u32 = 0;
 
 /// Where a name is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +70,9 @@ struct Writer {
     ledger: Ledger,
     /// Names in the order of their slots; empty where a slot was taken back.
     names: Vec<(Arc<str>, Slot)>,
+    namers: Namers,
+    /// Whether all who name are one user, who then needs no share.
+    one_user: bool,
     idle: Idle,
     /// Who has which state in the ledger.
     room: Room,
@@ -79,6 +91,8 @@ impl Directory {
                 rules,
                 ledger,
                 names: Vec::new(),
+                namers: Namers::default(),
+                one_user: false,
                 idle: Idle::default(),
                 room: Room::new(ledger),
                 published_ns: None,
@@ -94,12 +108,22 @@ impl Directory {
 
     /// The slot of a name that passed the checks; a new name gets a slot, while there are any.
     pub fn resolve(&self, name: &str) -> Found {
+        self.resolve_by(name, ROOT)
+    }
+
+    /// The same for a user, who may name so many and no more.
+    pub fn resolve_by(&self, name: &str, uid: u32) -> Found {
         let own = self.find(name);
-        if let Some(slot) = own.or_else(|| self.add_new(name, KEPT_SHARE)) {
+        if let Some(slot) = own.or_else(|| self.add_new(name, KEPT_SHARE, uid)) {
             return found(slot);
         }
         self.overflowed.count(1);
         self.shared(name)
+    }
+
+    /// All who name are one user: there is nobody to keep slots for.
+    pub fn serve_one_user(&self) {
+        self.writer.lock().one_user = true;
     }
 
     /// The slot that a name without one shares with others.
@@ -116,26 +140,33 @@ impl Directory {
 
     /// The slot of a resource's node for an origin or a context, where a rule wants one and there is
     /// room. Without it the resource's own node serves, which is stricter.
-    pub fn resolve_part(&self, resource: &str, part: Part, name: &str) -> Option<Slot> {
+    pub fn resolve_part(
+        &self,
+        (resource, part, name): (&str, Part, &str),
+        uid: u32,
+    ) -> Option<Slot> {
         let whole = part_name(resource, part, name);
         let known = self.find(&whole);
         if known.is_some() || !self.limits().wants_part(resource, part, name) {
             return known;
         }
-        self.add_new(&whole, PARTS_SHARE)
+        self.add_new(&whole, PARTS_SHARE, uid)
     }
 
-    /// Adds a name while one slot in `kept_share` is left for others.
-    fn add_new(&self, name: &str, kept_share: u32) -> Option<Slot> {
+    /// Adds a name while one slot in `kept_share` is left for others, and its user has not its share.
+    fn add_new(&self, name: &str, kept_share: u32, uid: u32) -> Option<Slot> {
         let mut writer = self.writer.lock();
         // Another connection may have added it meanwhile.
         if let Some(slot) = self.find(name) {
             return Some(slot);
         }
-        if !writer.has_room(kept_share) {
+        if !writer.has_room(kept_share) || !writer.has_share(uid) {
             return None;
         }
         let added = self.add(&mut writer, name);
+        if let Ok(slot) = added {
+            writer.namers.note(slot, uid);
+        }
         added
             .inspect_err(|fault| tracing::debug!(%fault, "a name gets no slot of its own"))
             .ok()
@@ -183,6 +214,12 @@ impl Directory {
 impl Writer {
     fn board(&self) -> Board {
         self.rules.board()
+    }
+
+    /// Whether a user may name one more.
+    fn has_share(&self, uid: u32) -> bool {
+        let share = self.board().geometry().resources().div_ceil(NAMES_SHARE);
+        uid == ROOT || self.one_user || self.namers.names_of(uid) < share
     }
 
     fn has_room(&self, kept_share: u32) -> bool {

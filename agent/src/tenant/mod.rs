@@ -6,6 +6,7 @@
 //! [`decide`] asks the gate for callers that do not map the pages.
 
 pub mod breakers;
+pub mod callers;
 pub mod client;
 pub mod compile;
 pub mod decide;
@@ -21,6 +22,7 @@ pub mod seat_life;
 pub mod seats;
 pub mod take_up;
 
+use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -34,6 +36,7 @@ use tidegate_segment::ledger::Ledger;
 use tidegate_segment::os::memfd::{self, FileError, Kind};
 use tidegate_segment::page::Page;
 
+use callers::Callers;
 use client::Clients;
 use directory::Directory;
 use kept::Kept;
@@ -107,6 +110,8 @@ pub struct Tenant {
     seats: Box<Seats>,
     timed_permits: Mutex<Permits>,
     clients: Clients,
+    /// Callers without seats, by scope.
+    callers: Mutex<HashMap<u32, Callers>>,
     rule_counts: Box<Mutex<RuleCounts>>,
     names: Names,
     kept: Kept,
@@ -152,6 +157,7 @@ impl Tenant {
             files,
             timed_permits: Mutex::default(),
             clients: Clients::default(),
+            callers: Mutex::default(),
             rule_counts: Box::default(),
             names,
             kept: Kept::default(),

@@ -39,7 +39,8 @@ pub fn draw() -> Result<Token, NoToken> {
 /// Permits by their tokens. It belongs to one connection, or is shared behind a lock.
 #[derive(Debug, Default)]
 pub struct Permits {
-    held: HashMap<Token, Held>,
+    /// Boxed, so that the table is small where it has just grown and is half empty.
+    held: HashMap<Token, Box<Held>>,
     /// Those that ended by the clock.
     expired: u64,
 }
@@ -91,7 +92,7 @@ impl Permits {
             place,
             ends_ns,
         };
-        self.held.insert(token, held);
+        self.held.insert(token, Box::new(held));
     }
 
     /// Takes out a permit of a user. Another user's permit stays, and does not show.

@@ -5,6 +5,7 @@ use tidegate_segment::board::Slot;
 use tidegate_segment::gate::{Name, Request, Verdict};
 
 use super::Tenant;
+use super::callers::Caller;
 use super::decide::Waits;
 use super::limit::Part;
 
@@ -27,11 +28,16 @@ pub struct Question<'q> {
 impl Tenant {
     /// Decides on a question of a caller of a scope, and counts it in flight in the agent's seat. The
     /// caller waits where a rule lets wait, see [`Tenant::enter`].
-    pub async fn decide(&self, scope: u32, question: &Question<'_>, waits: Waits<'_>) -> Verdict {
+    pub async fn decide(
+        &self,
+        caller: Caller,
+        question: &Question<'_>,
+        waits: Waits<'_>,
+    ) -> Verdict {
         let mut verdict = Verdict::Stale;
         for _try in 0..TRIES {
-            let (slot, request) = self.look_up(question);
-            verdict = self.enter(scope, slot, request, waits).await;
+            let (slot, request) = self.look_up(question, caller.uid);
+            verdict = self.enter(caller, slot, request, waits).await;
             if verdict != Verdict::Stale {
                 break;
             }
@@ -40,11 +46,11 @@ impl Tenant {
     }
 
     /// Decides once and holds nothing, see [`Tenant::admit_once`].
-    pub async fn decide_once(&self, scope: u32, question: &Question<'_>) -> Verdict {
+    pub async fn decide_once(&self, caller: Caller, question: &Question<'_>) -> Verdict {
         let mut verdict = Verdict::Stale;
         for _try in 0..TRIES {
-            let (slot, request) = self.look_up(question);
-            verdict = self.admit_once(scope, slot, request).await;
+            let (slot, request) = self.look_up(question, caller.uid);
+            verdict = self.admit_once(caller, slot, request).await;
             if verdict != Verdict::Stale {
                 break;
             }
@@ -53,10 +59,10 @@ impl Tenant {
     }
 
     /// The slot of a question's resource, and the request with the nodes of its names.
-    fn look_up<'q>(&self, question: &Question<'q>) -> (Slot, Request<'q>) {
+    fn look_up<'q>(&self, question: &Question<'q>, uid: u32) -> (Slot, Request<'q>) {
         let resource = question.resource;
-        let slot = self.directory().resolve(resource).slot;
-        let name = |part, name| self.name((resource, slot), part, name);
+        let slot = self.directory().resolve_by(resource, uid).slot;
+        let name = |part, name| self.name((resource, slot), (part, name), uid);
         let request = Request {
             origin: name(Part::Origin, question.origin),
             context: name(Part::Context, question.context),
@@ -66,23 +72,28 @@ impl Tenant {
     }
 
     /// An origin or context of a request for a resource; its node is made where a rule needs one.
-    pub fn name(&self, resource: (&str, Slot), part: Part, name: &str) -> Name {
+    pub fn name(&self, resource: (&str, Slot), (part, name): (Part, &str), uid: u32) -> Name {
         if name.is_empty() {
             return Name::default();
         }
         Name {
             hash: name_hash(name.as_bytes()),
-            node: self.part(resource, part, name),
+            node: self.part(resource, (part, name), uid),
         }
     }
 
     /// The node of a resource for an origin or context, where a rule needs one and there is room.
-    pub fn part(&self, (resource, slot): (&str, Slot), part: Part, name: &str) -> Option<Slot> {
+    pub fn part(
+        &self,
+        (resource, slot): (&str, Slot),
+        (part, name): (Part, &str),
+        uid: u32,
+    ) -> Option<Slot> {
         let record = self.board().record(slot.index);
         let has_rules = record.is_some_and(|record| record.needs.any(Needs::RULES));
         if !has_rules {
             return None;
         }
-        self.directory().resolve_part(resource, part, name)
+        self.directory().resolve_part((resource, part, name), uid)
     }
 }

@@ -265,7 +265,7 @@ mod tests {
     use tidegate_segment::gate::{Request, Verdict};
 
     use super::*;
-    use crate::tenant::HOST;
+    use crate::tenant::callers::Caller;
     use crate::tenant::decide::Waits;
     use crate::tenant::limit::tests::limits;
     use crate::tenant::tests::tenant;
@@ -274,7 +274,7 @@ mod tests {
         let slot = tenant.directory().resolve(resource).slot;
         for _ in 0..times {
             let verdict = tenant
-                .enter(HOST, slot, Request::default(), Waits::HELD)
+                .enter(Caller::HOST, slot, Request::default(), Waits::HELD)
                 .await;
             if let Verdict::Admitted(pass) = verdict {
                 tenant.exit(pass, Outcome::Ok);

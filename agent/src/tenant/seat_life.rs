@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 
 use super::Tenant;
 use super::seats::Seat;
+use crate::places::Full;
 
 /// How long a seat rests whose socket ended while its process lives: a thread that was held up inside
 /// a decision must have gone on and found its seat taken away.
@@ -35,6 +36,16 @@ pub enum NoSeat {
     /// It has, or had a moment ago, as many as one process may.
     #[error("it has {SEATS_OF_PROCESS} seats already; connect once for a process")]
     TooMany,
+    /// Its user has as many as one user may.
+    #[error(
+        "user {uid} may have {most} seats and has no more left; end some of its processes, or raise pages.max_seats and restart"
+    )]
+    OfUser {
+        /// The user.
+        uid: u32,
+        /// Its share.
+        most: usize,
+    },
     /// All seats are taken.
     #[error("all seats are taken; raise pages.max_seats and restart")]
     Full,
@@ -73,11 +84,15 @@ pub fn seat(
         None => pidfd_open(pid, PidfdFlags::NONBLOCK)
             .map_err(|errno| NoSeat::Unwatched(errno.into()))?,
     };
-    if tenant.seats().held_by(&process) >= SEATS_OF_PROCESS {
-        return Err(NoSeat::TooMany);
-    }
     let death = watchable(pidfd).map_err(NoSeat::Unwatched)?;
-    let seat = tenant.seats().take(process).ok_or(NoSeat::Full)?;
+    let seat = tenant.seats().take(process).map_err(|full| match full {
+        Full::All => NoSeat::Full,
+        Full::User => NoSeat::OfUser {
+            uid: process.uid,
+            most: tenant.seats().of_user(),
+        },
+        Full::Process => NoSeat::TooMany,
+    })?;
     tenant.ledger().write_header();
     let name = process_name(process.pid).unwrap_or_default();
     tenant.seats().name_service(seat, &name);
@@ -252,6 +267,48 @@ mod tests {
         }
         assert!(matches!(seat(&tenant, busy, None), Err(NoSeat::TooMany)));
         let _other = seat(&tenant, other, None).unwrap();
+    }
+
+    #[tokio::test]
+    async fn field_b3_the_processes_of_a_user_leave_seats_to_others() {
+        let tenant = Arc::new(tenant(Geometry::new(8, 10, 2, 2).unwrap()));
+        let mut children = Vec::new();
+        let mut seats = Vec::new();
+        let mut connect = |uid| {
+            let child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+            let seated = seat(
+                &tenant,
+                Process {
+                    uid,
+                    ..process(child.id())
+                },
+                None,
+            );
+            children.push(child);
+            seated.map(|seated| seats.push(seated))
+        };
+        for _process in 0..5 {
+            connect(7).unwrap();
+        }
+        assert_eq!(
+            connect(7).unwrap_err().to_string(),
+            "user 7 may have 5 seats and has no more left; end some of its processes, or raise pages.max_seats and \
+             restart"
+        );
+        for uid in [8, 0, 0, 0] {
+            connect(uid).unwrap();
+        }
+        assert!(matches!(connect(0), Err(NoSeat::Full)));
+        let counts: Vec<u64> = tenant
+            .seats()
+            .refused()
+            .map(|(_full, count)| count)
+            .collect();
+        assert_eq!(counts, [1, 1, 0]);
+        for mut child in children {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
     }
 
     #[tokio::test]

@@ -10,9 +10,12 @@ use std::path::Path;
 use parking_lot::Mutex;
 use tidegate_segment::board::{Board, Process, SeatWriter, Slot};
 use tidegate_segment::ledger::{Ledger, NodeCounts, ScopeCounts};
+use tidegate_segment::sync::{Ordering, Word};
 
 use super::left::{Left, Names, Record, Sitter};
+use super::seat_life::SEATS_OF_PROCESS;
 use super::{AGENT_SEAT, HOST};
+use crate::places::Full;
 
 /// A seat and its generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +30,8 @@ pub struct Seat {
 #[derive(Debug)]
 pub struct Seats {
     ledger: Ledger,
+    /// Processes that got none, in the order of [`Full::ALL`].
+    refused: [Word; 3],
     table: Mutex<Table>,
 }
 
@@ -35,6 +40,8 @@ struct Table {
     writer: SeatWriter,
     /// Whether each seat may be given, in the order of the seats.
     free: Vec<bool>,
+    /// Whether all who come are one user's, who then needs no share.
+    one_user: bool,
     kept: Kept,
     /// Where the next life finds who sits where.
     record: Option<Record>,
@@ -68,9 +75,11 @@ impl Seats {
         let is_free = |index: u32| index != AGENT_SEAT && !board.seat(index).live;
         Box::new(Self {
             ledger,
+            refused: [const { Word::new(0) }; 3],
             table: Mutex::new(Table {
                 free: seats.map(is_free).collect(),
                 writer,
+                one_user: false,
                 kept: Kept::default(),
                 record: None,
             }),
@@ -94,28 +103,39 @@ impl Seats {
         Ok(())
     }
 
-    /// Gives the lowest free seat to a process.
-    pub fn take(&self, process: Process) -> Option<Seat> {
+    /// Gives the lowest free seat to a process. Seats that rest after their connection ended count as taken.
+    ///
+    /// # Errors
+    /// There is none, or its user or the process has its share.
+    pub fn take(&self, process: Process) -> Result<Seat, Full> {
         let mut table = self.table.lock();
-        let place = table.free.iter().position(|free| *free)?;
-        let index = u32::try_from(place).ok()?;
-        let generation = table.writer.seat(index, process)?;
-        if let Some(free) = table.free.get_mut(place) {
-            *free = false;
-        }
-        table.note(index);
-        Some(Seat { index, generation })
+        let taken = table.take(process);
+        drop(table);
+        taken.inspect_err(|full| {
+            let refused = Full::ALL.iter().zip(&self.refused);
+            let mut own = refused.filter(|(kind, _count)| *kind == full);
+            own.by_ref().for_each(|(_kind, count)| count.count(1));
+        })
     }
 
-    /// Seats that a process has, those included that rest after its connection ended.
-    pub fn held_by(&self, process: &Process) -> usize {
-        let table = self.table.lock();
-        let board = table.writer.board();
-        let taken = (0..).zip(&table.free).filter(|(_index, free)| !**free);
-        taken
-            .filter_map(|(index, _taken)| board.seat_info(index))
-            .filter(|seat| (seat.pid, seat.start) == (process.pid, process.start))
-            .count()
+    /// All who come are one user's: there is nobody to keep seats for.
+    pub fn serve_one_user(&self) {
+        self.table.lock().one_user = true;
+    }
+
+    /// Most seats of one user other than root.
+    pub fn of_user(&self) -> usize {
+        self.table.lock().of_user()
+    }
+
+    /// Processes that got no seat, by what was full.
+    pub fn refused(&self) -> impl Iterator<Item = (Full, u64)> {
+        // Relaxed: numbers for people.
+        let counts = self
+            .refused
+            .iter()
+            .map(|count| count.load(Ordering::Relaxed));
+        Full::ALL.into_iter().zip(counts)
     }
 
     /// Takes a seat away: its permits no longer count. It is not free yet.
@@ -220,6 +240,41 @@ impl Table {
             self.record = None;
         }
     }
+
+    /// One user other than root has half of the seats at most.
+    const fn of_user(&self) -> usize {
+        // The agent has one of them.
+        self.free.len().saturating_sub(1).div_ceil(2)
+    }
+
+    fn take(&mut self, process: Process) -> Result<Seat, Full> {
+        let place = self.free.iter().position(|free| *free).ok_or(Full::All)?;
+        let board = self.writer.board();
+        let taken = (0..)
+            .zip(&self.free)
+            .skip(1)
+            .filter(|(_index, free)| !**free);
+        let holders: Vec<_> = taken
+            .filter_map(|(index, _taken)| board.seat_info(index))
+            .collect();
+        let of_user = holders.iter().filter(|seat| seat.uid == process.uid);
+        let has_share = process.uid != 0 && !self.one_user;
+        if has_share && of_user.count() >= self.of_user() {
+            return Err(Full::User);
+        }
+        let is_same = |pid, start| (pid, start) == (process.pid, process.start);
+        let of_process = holders.iter().filter(|seat| is_same(seat.pid, seat.start));
+        if of_process.count() >= SEATS_OF_PROCESS {
+            return Err(Full::Process);
+        }
+        let index = u32::try_from(place).map_err(|_wide| Full::All)?;
+        let generation = self.writer.seat(index, process).ok_or(Full::All)?;
+        if let Some(free) = self.free.get_mut(place) {
+            *free = false;
+        }
+        self.note(index);
+        Ok(Seat { index, generation })
+    }
 }
 
 fn seat_now(board: &Board, index: u32) -> Option<Sitter> {
@@ -313,9 +368,13 @@ mod tests {
         let first = tenant.seats().take(PROCESS).unwrap();
         let second = tenant.seats().take(PROCESS).unwrap();
         assert_eq!((first.index, second.index), (1, 2));
-        assert_eq!(tenant.seats().take(PROCESS), None);
+        assert_eq!(tenant.seats().take(PROCESS), Err(Full::All));
         tenant.seats().revoke(first);
-        assert_eq!(tenant.seats().take(PROCESS), None, "revoked is not free");
+        assert_eq!(
+            tenant.seats().take(PROCESS),
+            Err(Full::All),
+            "revoked is not free"
+        );
         tenant.seats().free(first);
         let again = tenant.seats().take(PROCESS).unwrap();
         assert_eq!(again.index, 1);

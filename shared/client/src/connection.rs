@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
     SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
@@ -21,6 +22,7 @@ use tidegate_segment::board::Board;
 use tidegate_segment::clock;
 use tidegate_segment::gate::Gate;
 use tidegate_segment::ledger::Ledger;
+use tidegate_segment::os::way::Way;
 use tidegate_segment::os::{map, memfd};
 use tidegate_segment::page::Page;
 
@@ -102,7 +104,7 @@ type Greeting = (Welcome, Vec<OwnedFd>);
 
 /// A packet that came from the agent.
 struct Packet {
-    bytes: [u8; FRAME_MAX],
+    bytes: Box<[u8; FRAME_MAX]>,
     length: usize,
     descriptors: Vec<OwnedFd>,
 }
@@ -167,8 +169,15 @@ impl Connection {
 
     /// Says hello and waits for the welcome and its descriptors.
     fn greet(&self, flags: u32) -> Result<Greeting, ConnectError> {
-        self.send(&hello(flags))?;
+        if let Err(error) = self.send(&hello(flags)) {
+            return self.last_word(error);
+        }
         self.welcome(WELCOME_WITHIN)
+    }
+
+    /// What the agent said before it ended the connection; `error` if it said nothing.
+    fn last_word(&self, error: ConnectError) -> Result<Greeting, ConnectError> {
+        greeting(self.packet().map_err(|_silent| error)?)
     }
 
     /// The same for one that was seated before.
@@ -179,14 +188,15 @@ impl Connection {
             seat_generation: pages.seat_generation,
             now_ns: clock::monotonic_ns(),
         });
-        self.send_with(&again.encode(), [&pages.board_file, &pages.ledger_file])?;
+        let files = [&pages.board_file, &pages.ledger_file];
+        if let Err(error) = self.send_with(&again.encode(), files) {
+            return self.last_word(error);
+        }
         self.welcome(WELCOME_AGAIN_WITHIN)
     }
 
     fn welcome(&self, limit: Duration) -> Result<Greeting, ConnectError> {
-        let packet = self.answer(limit)?;
-        let welcome = welcome(packet.message()?)?;
-        Ok((welcome, packet.descriptors))
+        greeting(self.answer(limit)?)
     }
 
     fn send_with(&self, frame: &Frame, files: [&OwnedFd; 2]) -> Result<(), ConnectError> {
@@ -212,12 +222,25 @@ impl Connection {
                 source: errno.into(),
             }
         };
+        let way = Way::to(path.parent().unwrap_or(path)).map_err(|untrusted| {
+            match untrusted.errno() {
+                Some(errno) => fault("directory")(errno),
+                None => ConnectError::Way(Box::new(untrusted)),
+            }
+        })?;
         // Non-blocking: neither a full backlog nor a stopped agent may hold the caller.
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
             .map_err(fault("socket"))?;
         let address = SocketAddrUnix::new(path).map_err(fault("address"))?;
         rustix::net::connect(&socket, &address).map_err(fault("connect"))?;
+        // Who listens, as the kernel knows it; nobody else is believed, whatever lies there.
+        let peer = socket_peercred(&socket).map_err(fault("peer"))?;
+        let uid = peer.uid.as_raw();
+        if !way.trusts(uid) {
+            let path = path.to_owned();
+            return Err(ConnectError::Peer { path, uid });
+        }
         Ok(Self { socket })
     }
 
@@ -269,13 +292,21 @@ impl Connection {
     }
 
     fn packet(&self) -> Result<Packet, ConnectError> {
-        let mut bytes = [0; FRAME_MAX];
+        match self.take_packet() {
+            // That the connection is gone is told once, before what lies there to be read.
+            Err(ConnectError::Ended) => self.take_packet(),
+            taken => taken,
+        }
+    }
+
+    fn take_packet(&self) -> Result<Packet, ConnectError> {
+        let mut bytes = Box::new([0; FRAME_MAX]);
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let received = rustix::io::retry_on_intr(|| {
             recvmsg(
                 &self.socket,
-                &mut [IoSliceMut::new(&mut bytes)],
+                &mut [IoSliceMut::new(bytes.as_mut_slice())],
                 &mut ancillary,
                 RecvFlags::CMSG_CLOEXEC,
             )
@@ -324,6 +355,11 @@ fn hello(flags: u32) -> Frame {
         now_ns: clock::monotonic_ns(),
     };
     hello.encode()
+}
+
+fn greeting(packet: Packet) -> Result<Greeting, ConnectError> {
+    let welcome = welcome(packet.message()?)?;
+    Ok((welcome, packet.descriptors))
 }
 
 fn welcome(message: Message<'_>) -> Result<Welcome, ConnectError> {

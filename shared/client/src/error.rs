@@ -7,6 +7,7 @@ use tidegate_abi::NameFault;
 use tidegate_abi::message::{FaultCode, FrameFault};
 use tidegate_segment::board::HeaderFault;
 use tidegate_segment::os::memfd::FileError;
+use tidegate_segment::os::way::Untrusted;
 
 /// Why there is no connection to an agent.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +21,20 @@ pub enum ConnectError {
         call: &'static str,
         /// What the kernel said.
         source: io::Error,
+    },
+    /// Somebody could have put another socket in the place of the agent's.
+    #[error(transparent)]
+    Way(Box<Untrusted>),
+    /// Somebody else than an agent that can be trusted listens there.
+    #[error(
+        "{path}: user {uid} listens there; allowed are root, this user and the owner of the directory: choose another \
+         runtime directory", path = .path.display()
+    )]
+    Peer {
+        /// The socket.
+        path: PathBuf,
+        /// Who listens.
+        uid: u32,
     },
     /// The agent ended the connection.
     #[error("the agent ended the connection")]

@@ -3,6 +3,7 @@
 //! It prepares a session completely before it puts it in the place of the one before: all names of
 //! the process are resolved first, so that no decision goes unprotected because of the change.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -11,6 +12,7 @@ use rustix::fd::AsFd as _;
 use tidegate_abi::message::Message;
 use tidegate_segment::board::Slot;
 use tidegate_segment::clock;
+use tidegate_segment::os::signals;
 use tidegate_segment::page::Page;
 
 use crate::asker::Asker;
@@ -103,9 +105,12 @@ impl Keeper {
             resting: Vec::new(),
             sharing: Sharing::default(),
         };
-        std::thread::Builder::new()
-            .name("tidegate".to_owned())
-            .spawn(move || keeper.run())
+        let thread = std::thread::Builder::new().name("tidegate".to_owned());
+        // The program's signals are its own: a thread of this library that took one would take it from the thread that
+        // waits for it.
+        signals::with_all_blocked(|| thread.spawn(move || keeper.run()))
+            .map_err(io::Error::from)
+            .flatten()
             .map(drop)
             .map_err(|source| ConnectError::Process {
                 call: "thread",
@@ -356,7 +361,7 @@ fn watched(message: Message<'_>) -> Result<(), ConnectError> {
 }
 
 fn is_missing(error: &ConnectError) -> bool {
-    matches!(error, ConnectError::Socket { source, .. } if source.kind() == std::io::ErrorKind::NotFound)
+    matches!(error, ConnectError::Socket { source, .. } if source.kind() == io::ErrorKind::NotFound)
 }
 
 /// How long to wait after some failures in a row: doubled each time, and spread by the low bits of

@@ -69,6 +69,8 @@ pub(crate) struct Manners {
     pub(crate) no_seats: bool,
     /// Sends the ledger in the place of the board, which lacks the board's seal.
     pub(crate) unsealed_board: bool,
+    /// Has no place for a connection, says so and ends it at once.
+    pub(crate) turns_away: bool,
     /// Another service has written over the ledger.
     pub(crate) spoiled_ledger: bool,
 }
@@ -171,6 +173,13 @@ impl Drop for TestAgent {
     }
 }
 
+fn turn_away(connection: &OwnedFd) {
+    let code = FaultCode::Busy;
+    let text = "connections: all 2 are taken";
+    let frame = Message::Fault { code, text }.encode();
+    send(connection, frame.bytes(), SendFlags::NOSIGNAL).unwrap();
+}
+
 impl Shared {
     fn serve(&self) {
         let mut connections: Vec<OwnedFd> = Vec::new();
@@ -189,7 +198,12 @@ impl Shared {
                 }
             }
             if ready[1] {
-                connections.push(accept_with(&self.listener, SocketFlags::CLOEXEC).unwrap());
+                let connection = accept_with(&self.listener, SocketFlags::CLOEXEC).unwrap();
+                if self.state.lock().unwrap().manners.turns_away {
+                    turn_away(&connection);
+                } else {
+                    connections.push(connection);
+                }
             }
             self.state.lock().unwrap().connections = connections.len();
         }

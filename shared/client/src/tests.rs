@@ -264,3 +264,85 @@ fn a_client_that_is_dropped_gives_its_seat_up() {
     drop(resource);
     until("the end of the connection", || agent.connections() == 0);
 }
+
+#[test]
+fn field_b8_who_is_turned_away_hears_why_and_comes_back() {
+    let dir = room();
+    let manners = Manners {
+        turns_away: true,
+        ..Manners::default()
+    };
+    let agent = TestAgent::start(dir.path(), manners, &[("a", concurrency(1))]);
+    // The hello may reach the agent before the end of the connection or after it.
+    for _try in 0..20 {
+        let error = strict(&dir).unwrap_err().to_string();
+        assert!(error.contains("all 2 are taken"), "{error}");
+    }
+    let client = client(&dir);
+    let status = client.status();
+    assert!(!status.connected);
+    assert!(status.last_error.unwrap().contains("all 2 are taken"));
+    agent.state().manners.turns_away = false;
+    until("a place", || client.status().connected);
+    let resource = client.resource("a").unwrap();
+    let _held = resource.enter().unwrap();
+    assert!(resource.enter().is_err());
+}
+
+#[test]
+fn field_b8_a_service_with_pages_keeps_to_its_rules_while_it_is_turned_away() {
+    let dir = room();
+    let rules = [("a", concurrency(1))];
+    let agent = TestAgent::start(dir.path(), Manners::default(), &rules);
+    let client = client(&dir);
+    let resource = client.resource("a").unwrap();
+    let _held = resource.enter().unwrap();
+    agent.kill();
+    let manners = Manners {
+        turns_away: true,
+        ..Manners::default()
+    };
+    let _next = TestAgent::start(dir.path(), manners, &rules);
+    until("the word of the next agent", || {
+        let told = client.status().last_error;
+        told.is_some_and(|told| told.contains("all 2 are taken"))
+    });
+    assert!(resource.enter().is_err(), "the last pages hold");
+    assert_eq!(client.status().open, 0);
+}
+
+/// Signals that a thread of this process does not take, by the name of the thread.
+fn blocked(name: &str) -> u64 {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap();
+    let mut statuses = threads
+        .map(|thread| std::fs::read_to_string(thread.unwrap().path().join("status")).unwrap());
+    let status = statuses
+        .find(|status| status.starts_with(&format!("Name:\t{name}\n")))
+        .unwrap();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigBlk:\t"));
+    u64::from_str_radix(line.unwrap(), 16).unwrap()
+}
+
+#[test]
+fn field_b14_the_library_takes_no_signal_of_the_program() {
+    let dir = room();
+    let _agent = TestAgent::start(dir.path(), Manners::default(), &[]);
+    let own = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+    let _client = client(&dir);
+    let taken = !blocked("tidegate");
+    // KILL and STOP cannot be blocked; the C library keeps 32 and 33 for itself.
+    let never = [9, 19, 32, 33].map(|number| 1_u64 << (number - 1));
+    assert_eq!(taken & !never.iter().sum::<u64>(), 0, "{taken:x}");
+    let mask = |status: &str| {
+        let line = status.lines().find(|line| line.starts_with("SigBlk:"));
+        line.map(str::to_owned)
+    };
+    let after = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+    assert_eq!(
+        mask(&own),
+        mask(&after),
+        "the caller's own signals are as they were"
+    );
+}

@@ -19,6 +19,7 @@
 //! | `scrawl WHAT MS` | writes over all of the ledger for so long, see `vandal` | `scrawled ROUNDS` |
 //! | `fork drop` | forks a child that drops the kept permits and ends | `dropped` |
 //! | `fork take NAME COUNT` | forks a child that takes and stays | `PID taken N refused N` |
+//! | `deaf` | blocks its signals, and waits until SIGTERM waits for the process | `waits` |
 //! | `exec` | becomes another program in the same process | `idle` |
 
 use std::error::Error;
@@ -37,6 +38,7 @@ use rustix::process::{
 use tidegate_client::{Client, Door, Permit, Resource};
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::os::child::fork;
+use tidegate_segment::os::signals::with_all_blocked;
 use tidegate_tests::race::Race;
 use tidegate_tests::shared_count::SharedCount;
 use tidegate_tests::spans::{BUCKET_NS, Spans};
@@ -78,6 +80,22 @@ fn main() -> Fallible<()> {
     Ok(())
 }
 
+/// Waits until SIGTERM waits for whoever takes it; no thread does.
+fn deaf() -> Fallible<()> {
+    say("deaf")?;
+    loop {
+        let status = std::fs::read_to_string("/proc/self/status")?;
+        let pending = status
+            .lines()
+            .find_map(|line| line.strip_prefix("ShdPnd:\t"));
+        let pending = u64::from_str_radix(pending.ok_or("no signals in status")?, 16)?;
+        if pending & 1 << 14 != 0 {
+            return Ok(say("waits")?);
+        }
+        std::thread::yield_now();
+    }
+}
+
 fn say(line: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     writeln!(stdout, "{line}")?;
@@ -111,6 +129,7 @@ impl Actor {
                 }
                 say(&format!("accepted {count}"))?;
             }
+            ["deaf"] => with_all_blocked(deaf)??,
             ["breed", name, count] => self.breed(name, count)?,
             ["offer", name, threads, per_second, seconds] => {
                 self.offer(name, threads.parse()?, per_second.parse()?, seconds)?;

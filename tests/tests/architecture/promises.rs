@@ -61,6 +61,28 @@ fn every_promise_names_its_guard() {
     }
 }
 
+/// The table of bounds.
+const BOUNDS: &str = "docs/bounds.md";
+
+#[test]
+fn every_bound_names_the_test_that_holds_it() {
+    let text = fs::read_to_string(source::root().join(BOUNDS)).expect("the table is there");
+    let rows = text.lines().filter(|line| line.starts_with("| "));
+    let rows: Vec<&str> = rows
+        .filter(|row| !row.starts_with("| resource |") && !row.starts_with("| what |"))
+        .collect();
+    assert!(rows.len() > 15, "{BOUNDS} has {} rows", rows.len());
+    for row in rows {
+        assert!(guards(row).count() > 0, "{BOUNDS}: nothing holds {row}");
+        for guard in guards(row) {
+            assert!(
+                guard_exists(guard),
+                "{BOUNDS}: there is no {guard}; name `path/file.rs::test_name`"
+            );
+        }
+    }
+}
+
 fn is_script(name: &str) -> bool {
     Path::new(name)
         .extension()

@@ -25,6 +25,7 @@ const UNSAFE_FILES: &[&str] = &[
     "shared/segment/src/os/listener.rs",
     "shared/segment/src/os/map.rs",
     "shared/segment/src/os/sched.rs",
+    "shared/segment/src/os/signals.rs",
     "shared/segment/src/published.rs",
 ];
 

@@ -62,6 +62,7 @@ fn client(scope: u32) -> Arc<Client> {
         uid: 0,
         name: String::new(),
         seat: None,
+        no_seat: None,
     });
     client.set_scope(scope);
     client

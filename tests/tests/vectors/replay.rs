@@ -253,7 +253,7 @@ impl<'s> Run<'s> {
             let whole = tidegate_agent::tenant::directory::part_name(resource, part, name);
             Some(directory.resolve(&whole).slot)
         } else {
-            directory.resolve_part(resource, part, name)
+            directory.resolve_part((resource, part, name), 0)
         };
         Name {
             hash: name_hash(name.as_bytes()),

@@ -25,6 +25,7 @@ use crate::door::bounds::{Bounds, LISTENERS_OF_CONNECTION};
 use crate::door::peer::{self, Peer};
 use crate::places::{Holder, Place};
 use crate::tenant::Tenant;
+use crate::tenant::callers::Caller;
 use crate::tenant::client::{Client, Ticket, Who};
 use crate::tenant::decide::Waits;
 use crate::tenant::directory::Found;
@@ -120,8 +121,8 @@ struct Connection {
     bounds: Arc<Bounds>,
     holder: Holder,
     client: Arc<Client>,
-    /// Listeners that the service has shown.
-    listeners: usize,
+    /// Those of the listeners that the service has shown.
+    listeners: Vec<Place>,
     ticket: Ticket,
     /// Ends the seat when it is dropped.
     seated: Option<Seated>,
@@ -134,12 +135,13 @@ impl Connection {
     async fn begin(context: &Context, (wire, peer): (&Wire, Peer), hello: Hello) -> Self {
         let pidfd = peer::pidfd(wire.socket());
         let tenant = Arc::clone(&context.tenants.of(peer, pidfd.as_ref()).tenant);
-        let seated = hello.seat(&tenant, peer, pidfd).await;
+        let (seated, no_seat) = hello.seat(&tenant, peer, pidfd).await;
         let (ticket, client) = tenant.clients().add(Who {
             pid: peer.pid,
             uid: peer.uid,
             name: process_name(peer.pid).unwrap_or_default(),
             seat: seated.as_ref().map(|seated| seated.seat),
+            no_seat,
         });
         find_scope(context, &tenant, &client);
         Self {
@@ -148,7 +150,7 @@ impl Connection {
             bounds: Arc::clone(&context.bounds),
             holder: peer.holder(),
             client,
-            listeners: 0,
+            listeners: Vec::new(),
             ticket,
             seated,
             permits: Permits::default(),
@@ -224,14 +226,17 @@ impl Connection {
 
     fn resolve(&self, field: &str, name: &str) -> Result<Found, Fault> {
         check_name(name.as_bytes()).map_err(|fault| Fault::name(field, fault))?;
-        Ok(self.tenant.directory().resolve(name))
+        let uid = self.client.who.uid;
+        Ok(self.tenant.directory().resolve_by(name, uid))
     }
 
     /// The node of an origin or context; the resource's own where it has none.
     fn resolve_part(&self, part: Part, resource: &str, name: &str) -> Result<Frame, Fault> {
         let own = self.resolve("resource", resource)?;
         check_name(name.as_bytes()).map_err(|fault| Fault::name(part.name(), fault))?;
-        let node = self.tenant.part((resource, own.slot), part, name);
+        let node = self
+            .tenant
+            .part((resource, own.slot), (part, name), self.client.who.uid);
         Ok(resolved(Found {
             slot: node.unwrap_or(own.slot),
             overflow: node.is_none(),
@@ -239,12 +244,14 @@ impl Connection {
     }
 
     fn watch(&mut self, cookie: u64) -> Result<Frame, Fault> {
-        if self.listeners >= LISTENERS_OF_CONNECTION {
+        if self.listeners.len() >= LISTENERS_OF_CONNECTION {
             return Err(Fault::too_many_listeners());
         }
+        let place = self.bounds.listeners.take(self.holder);
+        let place = place.map_err(|no_place| Fault::busy(&no_place))?;
         let watched = self.control.watch_listener(cookie, &self.client);
         watched.map_err(|overrun| Fault::busy(&overrun))?;
-        self.listeners = self.listeners.saturating_add(1);
+        self.listeners.push(place);
         Ok(Message::Watched.encode())
     }
 
@@ -271,9 +278,9 @@ impl Connection {
                 ..Request::default()
             },
         };
-        let scope = self.client.scope();
+        let caller = self.caller();
         let waits = Waits::at_most(wait_at_most(&ask));
-        let verdict = self.tenant.decide(scope, &question, waits).await;
+        let verdict = self.tenant.decide(caller, &question, waits).await;
         self.given(drawn, verdict)
     }
 
@@ -283,8 +290,16 @@ impl Connection {
         let drawn = self.draw()?;
         let tenant = Arc::clone(&self.tenant);
         let waits = Waits::at_most(wait_at_most(&ask));
-        let turn = Turn::begin(tenant, (self.client.scope(), waits), &ask);
+        let turn = Turn::begin(tenant, (self.caller(), waits), &ask);
         self.go_on(drawn, turn)
+    }
+
+    fn caller(&self) -> Caller {
+        Caller {
+            scope: self.client.scope(),
+            uid: self.holder.uid,
+            pid: self.holder.pid,
+        }
     }
 
     /// A token, and the place of the permit that it may come to name.

@@ -100,22 +100,20 @@ impl Hello {
     }
 
     /// Seats the peer, if it wants to map the pages and can be seated. Whoever gets no seat is served
-    /// over the socket.
+    /// over the socket, and why is told in the status.
     pub(super) async fn seat(
         self,
         tenant: &Arc<Tenant>,
         peer: Peer,
         pidfd: Option<OwnedFd>,
-    ) -> Option<Seated> {
+    ) -> (Option<Seated>, Option<String>) {
         if !self.map {
-            return None;
+            return (None, None);
         }
         if self.now_ns.abs_diff(monotonic_ns()) > CLOCK_APART_NS {
-            tracing::info!(
-                pid = peer.pid,
-                "no seat: its clock is another time namespace's"
-            );
-            return None;
+            let why = "its clock is another time namespace's";
+            tracing::info!(pid = peer.pid, "no seat: {why}");
+            return (None, Some(why.to_owned()));
         }
         let process = Process {
             pid: peer.pid,
@@ -126,21 +124,19 @@ impl Hello {
         if let Some(back) = &self.back
             && let Some(seated) = back.claim(tenant, &process)
         {
-            return Some(seated);
+            return (Some(seated), None);
         }
         tenant.kept().give_up_one_of(&process);
         if !tenant.kept().settled(NEW_WAIT_FOR).await {
-            tracing::info!(
-                pid = peer.pid,
-                "no seat: services of the agent's last life have not come back yet; served over the socket"
-            );
-            return None;
+            let why = "services of the agent's last life have not come back yet";
+            tracing::info!(pid = peer.pid, "no seat: {why}; served over the socket");
+            return (None, Some(why.to_owned()));
         }
         match seat_life::seat(tenant, process, pidfd) {
-            Ok(seated) => Some(seated),
+            Ok(seated) => (Some(seated), None),
             Err(no_seat) => {
                 tracing::debug!(pid = peer.pid, %no_seat, "no seat: served over the socket");
-                None
+                (None, Some(no_seat.to_string()))
             }
         }
     }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::net::SocketType;
+use tidegate_segment::os::way::Way;
 use tokio_seqpacket::{UnixSeqpacket, UnixSeqpacketListener};
 
 use super::accept::Failures;
@@ -57,11 +58,11 @@ impl GateSocket {
     /// # Errors
     /// Something lies at the path, or the file system refuses.
     pub fn open(settings: &Settings) -> Result<Self, PathError> {
-        let path = settings.directory.join(FILE_NAME);
-        socket_path::clear(&path, SocketType::SEQPACKET)?;
-        let listener = UnixSeqpacketListener::bind_with_backlog(&path, BACKLOG)
-            .map_err(socket_path::refused(&path, "cannot listen"))?;
-        socket_path::open_to(&path, &settings.access)?;
+        let way = Way::make(&settings.directory)?;
+        let kind = (SocketType::SEQPACKET, BACKLOG);
+        let socket = socket_path::place(&way, FILE_NAME, kind, &settings.access)?;
+        let listener = UnixSeqpacketListener::try_from(socket)
+            .map_err(socket_path::refused(way.path(), "cannot listen"))?;
         let curtain = Curtain::closed();
         Ok(Self {
             entrance: Entrance {

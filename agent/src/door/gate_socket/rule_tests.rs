@@ -7,6 +7,7 @@ use tidegate_abi::decision::{Direction, Outcome, Reason, RefusalKind};
 use tidegate_abi::message::{Answer, ArgsBuffer, Ask, FaultCode, Message, Part, TOKEN};
 
 use super::tests::{Door, Peer};
+use crate::door::bounds::TURNS;
 
 impl Peer {
     /// Who refused; `None` if the request is admitted.
@@ -267,4 +268,33 @@ async fn an_origin_gets_a_node_where_a_rule_wants_one_and_the_resources_own_else
         peer.hear(|message| assert_eq!(message, Message::Ruled { id: expected }))
             .await;
     }
+}
+
+#[tokio::test]
+async fn field_b3_turns_of_a_process_are_bounded() {
+    let door = Door::plain();
+    door.rules(
+        "[[flow]]\nresource = \"a\"\ncount = 300\nbehavior = \"pace\"\nmax_queueing_time = \"1h\"",
+    );
+    let most = TURNS / 4;
+    let peers = [door.greeted().await, door.greeted().await];
+    peers[0].enter(ITSELF, |_admitted| ()).await;
+    for turn in 0..most {
+        let peer = &peers[turn % 2];
+        peer.say(&Message::Enter(ITSELF)).await;
+        held(peer).await;
+    }
+    peers[1].say(&Message::Enter(ITSELF)).await;
+    let (code, text) = peers[1].fault().await;
+    assert_eq!(code, FaultCode::Busy);
+    assert!(
+        text.contains("requests that wait for their turn: process"),
+        "{text}"
+    );
+    // Whose connection ends gives all of its turns back.
+    let [first, second] = peers;
+    drop(first);
+    door.until_inflight("a", 0).await;
+    second.say(&Message::Enter(ITSELF)).await;
+    held(&second).await;
 }

@@ -13,6 +13,7 @@ use tidegate_segment::sync::{Ordering, Word};
 use super::connection::{Drawn, arguments};
 use crate::places::{Holder, NoPlace, Place, Places};
 use crate::tenant::Tenant;
+use crate::tenant::callers::Caller;
 use crate::tenant::decide::Waits;
 use crate::tenant::permit::Token;
 use crate::tenant::question::Question;
@@ -39,7 +40,7 @@ impl Turn {
     /// Begins with what a caller of a scope asks for.
     pub(super) fn begin(
         tenant: Arc<Tenant>,
-        (scope, waits): (u32, Waits<'static>),
+        (caller, waits): (Caller, Waits<'static>),
         ask: &Ask<'_>,
     ) -> Self {
         let names = [ask.resource, ask.origin, ask.context].map(str::to_owned);
@@ -63,7 +64,7 @@ impl Turn {
                 },
             };
             tenant
-                .decide(scope, &question, waits.by_itself(&told))
+                .decide(caller, &question, waits.by_itself(&told))
                 .await
         });
         Self {

@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use axum::body::Body;
+use axum::response::Response;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 
+use super::exchange::Served;
 use super::tests::{Answer, Door};
-use crate::door::bounds::{BODY_BYTES, HEAD_BYTES, PERMITS};
+use crate::door::bounds::{ANSWERS_BYTES, BODY_BYTES, HEAD_BYTES, PERMITS};
 use crate::places::Holder;
 
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -112,7 +115,7 @@ async fn field_b3_permits_over_one_connection_leave_some_to_other_users() {
     );
     let stream = door.connect().await;
     let (mut reads, mut writes) = stream.into_split();
-    let asked = PERMITS / 4 + 1;
+    let asked = PERMITS / 2 + 1;
     let asking = tokio::spawn(async move {
         for _question in 0..asked {
             writes.write_all(question.as_bytes()).await.unwrap();
@@ -133,11 +136,31 @@ async fn field_b3_permits_over_one_connection_leave_some_to_other_users() {
     let given = String::from_utf8_lossy(&text)
         .matches("\"admitted\":true")
         .count();
-    assert_eq!(given, PERMITS / 4, "a process has a quarter");
+    assert_eq!(given, PERMITS / 2, "a process has half");
     let permits = &door.context.bounds.permits;
     let counts: Vec<u64> = permits.turned_away().map(|(_full, count)| count).collect();
     assert_eq!(counts, [0, 0, 1]);
     let other = Holder { uid: 7, pid: 7 };
     permits.take(other).unwrap();
     let _writes = asking.await.unwrap();
+}
+
+#[tokio::test]
+async fn field_b3_answers_that_nobody_reads_are_bounded() {
+    let door = Door::plain();
+    let served = Served {
+        routes: axum::Router::new(),
+        bounds: std::sync::Arc::clone(&door.context.bounds),
+        holder: Holder { uid: 7, pid: 7 },
+        caller: None,
+    };
+    let answer = |bytes: usize| served.counted(Response::new(Body::from(vec![b'x'; bytes])));
+    let small = answer(4096).await;
+    let long = answer(2 * ANSWERS_BYTES).await;
+    assert_eq!(long.status(), 200, "one of any length is sent");
+    let over = answer(5000).await;
+    assert_eq!(over.status(), 503, "until it is read");
+    drop(long);
+    assert_eq!(answer(5000).await.status(), 200);
+    drop(small);
 }

@@ -14,7 +14,7 @@ use crate::door::accept::Failures;
 use crate::door::peer::{self, Peer};
 use crate::door::tenants::Named;
 use crate::places::{Holder, Place};
-use crate::tenant::Tenant;
+use crate::tenant::{Tenant, callers};
 
 /// The other end of a connection.
 #[derive(Debug, Clone)]
@@ -38,6 +38,15 @@ impl Caller {
             sees_all: context.tenants.shows_all_to(peer.uid),
         };
         Ok((caller, place))
+    }
+
+    /// The same for the gate, in no scope but the host: nothing is known of its group.
+    pub(super) const fn on_host(&self) -> callers::Caller {
+        callers::Caller {
+            uid: self.holder.uid,
+            pid: self.holder.pid,
+            ..callers::Caller::HOST
+        }
     }
 
     /// The tenant that it belongs to.

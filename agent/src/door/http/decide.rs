@@ -17,7 +17,7 @@ use super::fields::Fields;
 use super::input::{self, ADMIT, ENTER, EXIT, Question};
 use crate::door::Context;
 use crate::tenant::decide::Waits;
-use crate::tenant::{HOST, permit};
+use crate::tenant::permit;
 
 #[derive(Serialize)]
 struct Given {
@@ -39,7 +39,7 @@ pub(super) async fn enter(
     let place = place.map_err(|no_place| busy(&no_place))?;
     let token = permit::draw().map_err(|errno| busy(&errno))?;
     match tenant
-        .decide(HOST, &question.with(&args), Waits::HELD)
+        .decide(caller.on_host(), &question.with(&args), Waits::HELD)
         .await
     {
         Verdict::Admitted(pass) => {
@@ -89,7 +89,10 @@ pub(super) async fn admit(
     let question = Question::take(Fields::of_query(&uri, &ADMIT)?)?;
     let tenant = caller.tenant();
     let args = question.args();
-    match tenant.decide_once(HOST, &question.with(&args)).await {
+    match tenant
+        .decide_once(caller.on_host(), &question.with(&args))
+        .await
+    {
         Verdict::Admitted(_given_back) => Ok(Json(json!({"admitted": true})).into_response()),
         Verdict::Refused(refusal) => Ok(answer::refused(tenant, &refusal)),
         Verdict::Stale => Err(stale()),

@@ -126,7 +126,7 @@ impl Served {
     }
 
     /// The answer, counted until its last byte is sent.
-    async fn counted(&self, answer: Response) -> Response {
+    pub(super) async fn counted(&self, answer: Response) -> Response {
         let (head, body) = answer.into_parts();
         let Ok(collected) = body.collect().await else {
             let text = "the answer cannot be written";

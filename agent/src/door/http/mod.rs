@@ -28,9 +28,10 @@ use axum::extract::MatchedPath;
 use axum::http::{Method, Uri};
 use axum::routing::{MethodRouter, get, post, put};
 use rustix::net::SocketType;
+use tidegate_segment::os::way::Way;
 use tokio::net::{TcpListener, UnixListener};
 
-use super::socket_path;
+use super::socket_path::{self, PathError};
 use super::{Context, OpenError, Settings};
 use answer::Routes;
 use caller::Callers;
@@ -40,6 +41,9 @@ use turned::Turned;
 
 /// Name of the socket in the directory of the sockets.
 pub const FILE_NAME: &str = tidegate_abi::place::HTTP_SOCKET;
+
+/// Connections that may wait to be accepted; the kernel takes less where `net.core.somaxconn` is less.
+const BACKLOG: i32 = 1024;
 
 /// The HTTP door, placed and listening.
 #[derive(Debug)]
@@ -56,11 +60,11 @@ impl Listeners {
     /// Something lies at the path, the address is not a loopback one or is taken, or the system
     /// refuses.
     pub fn open(settings: &Settings) -> Result<Self, OpenError> {
-        let path = settings.directory.join(FILE_NAME);
-        socket_path::clear(&path, SocketType::STREAM)?;
-        let unix =
-            UnixListener::bind(&path).map_err(socket_path::refused(&path, "cannot listen"))?;
-        socket_path::open_to(&path, &settings.access)?;
+        let way = Way::make(&settings.directory).map_err(PathError::from)?;
+        let kind = (SocketType::STREAM, BACKLOG);
+        let socket = socket_path::place(&way, FILE_NAME, kind, &settings.access)?;
+        let unix = UnixListener::from_std(socket.into())
+            .map_err(socket_path::refused(way.path(), "cannot listen"))?;
         let metrics = settings.metrics_listen.map(|address| {
             if !address.ip().is_loopback() {
                 return Err(OpenError::Remote(address));

@@ -271,6 +271,7 @@ async fn the_status_has_its_shape() {
             "tick_late_p99_ms",
             "tick_ms",
             "ticks",
+            "turned_away",
             "uptime_s",
             "version"
         ]

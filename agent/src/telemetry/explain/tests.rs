@@ -4,7 +4,7 @@ use tidegate_segment::gate::{Request, Verdict};
 
 use super::*;
 use crate::door::tests::context;
-use crate::tenant::HOST;
+use crate::tenant::callers::Caller;
 use crate::tenant::decide::Waits;
 use crate::tenant::limit::tests::limits;
 use crate::tenant::question::Question;
@@ -55,7 +55,7 @@ async fn ask(context: &Context, resource: &str) -> bool {
     };
     match own(context)
         .tenant
-        .decide(HOST, &question, Waits::HELD)
+        .decide(Caller::HOST, &question, Waits::HELD)
         .await
     {
         Verdict::Admitted(pass) => {
@@ -76,7 +76,7 @@ async fn stay(context: &Context, resource: &str) {
         request: Request::default(),
     };
     let tenant = &own(context).tenant;
-    let verdict = tenant.decide(HOST, &question, Waits::HELD).await;
+    let verdict = tenant.decide(Caller::HOST, &question, Waits::HELD).await;
     assert!(matches!(verdict, Verdict::Admitted(_)), "{verdict:?}");
 }
 

@@ -195,6 +195,7 @@ impl Directory {
         let held = writer.room.leave(&name, numbers);
         writer.idle.gaps |= !held.is_empty();
         writer.idle.forget(place);
+        writer.namers.forget(slot);
         writer.idle.resting.push_back(Resting {
             slot: closed,
             held,
@@ -303,7 +304,7 @@ mod tests {
     use crate::tenant::limit::Part;
     use crate::tenant::limit::tests::limits;
     use crate::tenant::tests::tenant;
-    use crate::tenant::{HOST, Tenant, decide::Waits, question::Question};
+    use crate::tenant::{Tenant, callers::Caller, decide::Waits, question::Question};
 
     pub(super) const SECOND: u64 = 1_000_000_000;
     pub(super) const IDLE: Duration = Duration::from_mins(1);
@@ -327,7 +328,7 @@ mod tests {
     fn part(tenant: &Tenant, origin: &str) -> Option<Slot> {
         tenant
             .directory()
-            .resolve_part("order", Part::Origin, origin)
+            .resolve_part(("order", Part::Origin, origin), 0)
     }
 
     /// The parts of so many origins that nobody had before; those that got a node.
@@ -343,7 +344,7 @@ mod tests {
             context: "",
             request: Request::default(),
         };
-        match tenant.decide(HOST, &question, Waits::HELD).await {
+        match tenant.decide(Caller::HOST, &question, Waits::HELD).await {
             Verdict::Admitted(pass) => pass,
             refused @ (Verdict::Refused(_) | Verdict::Stale) => panic!("{refused:?}"),
         }
@@ -426,7 +427,7 @@ mod tests {
             .unwrap();
         let slot = tenant.directory().resolve("late").slot;
         let verdict = tenant
-            .enter(HOST, slot, Request::default(), Waits::HELD)
+            .enter(Caller::HOST, slot, Request::default(), Waits::HELD)
             .await;
         assert!(matches!(verdict, Verdict::Refused(_)), "{verdict:?}");
     }

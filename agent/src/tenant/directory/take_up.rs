@@ -12,6 +12,7 @@ use super::super::compile::inherit::Form;
 use super::super::compile::room::Room;
 use super::idle::Idle;
 use super::name::{INBOUND_NAME, OVERFLOW_NAME};
+use super::namers::Namers;
 use super::{Directory, View, Writer};
 
 impl Directory {
@@ -32,6 +33,8 @@ impl Directory {
             rules,
             ledger,
             names: Vec::new(),
+            namers: Namers::default(),
+            one_user: false,
             idle: Idle::default(),
             room: Room::new(ledger),
             published_ns: None,

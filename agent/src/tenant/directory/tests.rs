@@ -121,3 +121,20 @@ fn two_publishes_are_kept_apart() {
     let record = tenant.board().record(directory.resolve("a").slot.index);
     assert_eq!(record.unwrap().qps_limit, 7);
 }
+
+#[test]
+fn field_b3_names_of_one_user_leave_slots_to_others() {
+    let tenant = tenant(Geometry::new(64, 4, 2, 2).unwrap());
+    let directory = tenant.directory();
+    let own = |uid: u32, count: u32| {
+        let names = (0..count).map(|number| format!("{uid}-{number}"));
+        names
+            .filter(|name| !directory.resolve_by(name, uid).overflow)
+            .count()
+    };
+    assert_eq!(own(7, 64), 32, "half of the slots");
+    assert_eq!(own(7, 32), 32, "what has a slot keeps it");
+    assert!(own(8, 10) == 10 && own(0, 5) == 5);
+    directory.serve_one_user();
+    assert!(!directory.resolve_by("one more", 7).overflow);
+}

@@ -28,11 +28,30 @@ impl Gate {
     /// # Errors
     /// The refusal, if the scope's allowed QPS is used up or is nothing.
     pub fn admit_one_shot<C: Clock>(&self, clock: &C, scope: u32) -> Result<(), Refusal> {
-        self.check_one_shot(clock, scope)
+        self.admit_one_shot_by(clock, scope, |_now_ns, _limit_milli| None)
+    }
+
+    /// The same where callers divide what there is: `part` is asked with the time and the allowed QPS, in thousandths,
+    /// whether this one may have a part; `None` where it may have all that there is.
+    ///
+    /// # Errors
+    /// The refusal, if what the caller may have is used up or is nothing.
+    pub fn admit_one_shot_by<C: Clock>(
+        &self,
+        clock: &C,
+        scope: u32,
+        part: impl FnOnce(u64, u64) -> Option<bool>,
+    ) -> Result<(), Refusal> {
+        self.check_one_shot(clock, scope, part)
             .inspect(|()| self.ledger.count_one_shot(scope))
     }
 
-    fn check_one_shot<C: Clock>(&self, clock: &C, scope: u32) -> Result<(), Refusal> {
+    fn check_one_shot<C: Clock>(
+        &self,
+        clock: &C,
+        scope: u32,
+        part: impl FnOnce(u64, u64) -> Option<bool>,
+    ) -> Result<(), Refusal> {
         let now_ns = clock.now_ns();
         let (Some(info), Some(word)) = (self.board.scope_info(scope), self.ledger.one_shot(scope))
         else {
@@ -46,6 +65,12 @@ impl Gate {
         }
         let limit = info.allowed_qps_milli.div_ceil(MILLI_WINDOWS);
         let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+        let refused = || Err(Refusal::scope(Reason::AllowedQps, limit, limit).spread(now_ns));
+        match part(now_ns, info.allowed_qps_milli) {
+            Some(true) => return Ok(()),
+            Some(false) => return refused(),
+            None => {}
+        }
         // Relaxed: the word carries all there is.
         let mut seen = word.load(Ordering::Relaxed);
         for _try in 0..TRIES {
@@ -58,6 +83,6 @@ impl Gate {
                 Err(found) => seen = found,
             }
         }
-        Err(Refusal::scope(Reason::AllowedQps, limit, limit).spread(now_ns))
+        refused()
     }
 }

@@ -7,3 +7,5 @@ pub mod listener;
 pub mod map;
 pub mod memfd;
 pub mod sched;
+pub mod signals;
+pub mod way;

@@ -6,10 +6,11 @@ use tidegate_segment::gate::{Arg, Request, Verdict};
 
 use super::tests::{IDLE, SECOND};
 use super::*;
+use crate::tenant::Tenant;
+use crate::tenant::callers::Caller;
 use crate::tenant::decide::Waits;
 use crate::tenant::limit::tests::limits;
 use crate::tenant::tests::tenant;
-use crate::tenant::{HOST, Tenant};
 
 const PATTERN: &str = r#"
     [[flow]]
@@ -63,7 +64,7 @@ async fn ask(tenant: &Tenant, name: &str, outcome: Outcome) -> Result<(), Refusa
         args: &[Arg::One(7)],
         ..Request::default()
     };
-    match tenant.enter(HOST, slot, request, Waits::HELD).await {
+    match tenant.enter(Caller::HOST, slot, request, Waits::HELD).await {
         Verdict::Admitted(pass) => {
             tenant.exit(pass, outcome);
             Ok(())
@@ -141,7 +142,7 @@ async fn a_name_without_a_slot_is_held_to_the_rules_of_its_pattern() {
     let shared = tenant.directory().resolve("item/1").slot;
     let published = tenant.directory().publish(limits(""), 10_000_000);
     assert_eq!(published.unwrap().unplaced, []);
-    let verdict = tenant.enter(HOST, shared, Request::default(), Waits::HELD);
+    let verdict = tenant.enter(Caller::HOST, shared, Request::default(), Waits::HELD);
     assert_eq!(verdict.await, Verdict::Stale);
     assert_eq!(tenant.directory().resolve("item/1").slot, Slot::OVERFLOW);
 }
