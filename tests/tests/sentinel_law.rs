@@ -30,6 +30,7 @@ kind = \"sentinel\"
 [cpu]
 enabled = false
 [load]
+enabled = true
 enter_per_cpu = 0.001
 leave_per_cpu = 0.0005
 ";

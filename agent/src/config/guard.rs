@@ -79,8 +79,9 @@ fn check_cpu(cpu: &Cpu, section: &mut Section<'_, '_>) {
 settings! {
     /// Load marks of the host.
     pub struct Load {
-        /// Whether the marks count.
-        enabled: bool = true, Flag;
+        /// Whether the marks count. Load alone says that tasks wait, not that requests do: a build machine is over
+        /// the mark for hours. So it is off unless an operator wants it.
+        enabled: bool = false, Flag;
         /// One-minute load average per effective CPU at which the mark is passed.
         enter_per_cpu: f64 = 1.0, Number { min: 0.0, max: 1_000.0 };
         /// Load per CPU below which it is left again.

@@ -37,8 +37,8 @@ settings! {
     /// The law. C is the capacity of a scope in requests per second, RT0 its response time at rest.
     pub struct Law {
         /// How limits are found. Sentinel's check has one mark and no hysteresis: of `[cpu]`, `[load]`
-        /// and `[law]` it takes the two `enter` marks alone. The load mark is the host's;
-        /// a group has none.
+        /// and `[law]` it takes the two `enter` marks alone, each where it is enabled. The load mark is the
+        /// host's; a group has none.
         kind: LawKind = LawKind::Adaptive, OneOf::<LawKind>::ANY;
         /// When overload begins: in flight over max(C × (RT0 + delay), least).
         entry: Entry = Entry::default(), Group::<Entry>::OF;

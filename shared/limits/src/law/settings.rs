@@ -298,7 +298,7 @@ impl Threads {
 pub struct Marks {
     /// On the busy share of the CPUs.
     pub cpu: Option<threshold::Settings>,
-    /// On the load average for each effective CPU.
+    /// On the load average for each effective CPU; load alone is no overload unless an operator says so.
     pub load: Option<threshold::Settings>,
     /// What an active threshold does.
     pub action: Action,
@@ -308,7 +308,7 @@ impl Default for Marks {
     fn default() -> Self {
         Self {
             cpu: Some(threshold::Settings::cpu()),
-            load: Some(threshold::Settings::load()),
+            load: None,
             action: Action::Shape,
         }
     }

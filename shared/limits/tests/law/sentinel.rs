@@ -3,14 +3,17 @@
 use tidegate_abi::board::ScopeWord;
 use tidegate_abi::decision::{Cause, ScopeState};
 use tidegate_limits::law::{Kind, Law, Published, Sample, Settings};
+use tidegate_limits::threshold;
 
 const TICK_NS: u64 = 100_000_000;
 
 fn settings() -> Settings {
-    Settings {
+    let mut settings = Settings {
         kind: Kind::Sentinel,
         ..Settings::default()
-    }
+    };
+    settings.marks.load = Some(threshold::Settings::load());
+    settings
 }
 
 /// A tick of a service that does 100 requests a second of 20 ms each.

@@ -3,6 +3,7 @@
 use tidegate_abi::decision::{Cause, ScopeState};
 use tidegate_limits::law::settings::Threads;
 use tidegate_limits::law::{Action, Sample, Settings};
+use tidegate_limits::threshold;
 
 use super::{full_load, half_load, replay, replay_with, warm};
 
@@ -175,4 +176,23 @@ fn field_l5_what_a_lowered_mark_began_ends_when_the_mark_is_back() {
     };
     replay(&mut law, &over, 1);
     assert_eq!(replay(&mut law, &steady, 600).state, ScopeState::Overload);
+}
+
+#[test]
+fn field_l7_load_alone_is_no_overload_unless_an_operator_says_so() {
+    let compiling = Sample {
+        load_per_cpu: Some(2.3),
+        ..half_load()
+    };
+    assert_eq!(
+        replay(&mut warm(), &compiling, 3000).state,
+        ScopeState::Healthy
+    );
+    let mut settings = Settings::default();
+    settings.marks.load = Some(threshold::Settings::load());
+    let marked = replay_with(&mut warm(), &compiling, 30, &settings);
+    assert_eq!(
+        (marked.state, marked.cause),
+        (ScopeState::Overload, Cause::Load)
+    );
 }
