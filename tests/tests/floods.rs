@@ -27,6 +27,13 @@ const AT_ONCE: usize = 100;
 
 const MIB: u64 = 1 << 20;
 
+/// Memory of the group that the agent lives in. The text of a debug build alone fills half of what a release build needs.
+const GROUP_BYTES: u64 = if cfg!(debug_assertions) {
+    64 * MIB
+} else {
+    24 * MIB
+};
+
 fn users() -> [u32; 3] {
     let [one, other] = user::TWO;
     [one, other, 0]
@@ -161,7 +168,7 @@ fn alone_field_b4_floods_of_names_and_permits_live_in_24_mib() {
     if !user::are_at_hand() {
         return;
     }
-    let Some(memory) = Memory::of(24 * MIB) else {
+    let Some(memory) = Memory::of(GROUP_BYTES) else {
         return;
     };
     let agent = Agent::start_by(memory.command(), &format!("{CALM}{OPEN}"));
