@@ -28,6 +28,16 @@ impl Rung {
         }
     }
 
+    /// What it is, for people.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Typed => "eBPF: typed tracepoints",
+            Self::SchedInfo => "eBPF: the kernel's own account of waits",
+            Self::Plain => "eBPF: plain tracepoints",
+            Self::Files => "no eBPF: files of /proc alone",
+        }
+    }
+
     /// Every step, the best first.
     pub const ALL: [Self; 4] = [Self::Typed, Self::SchedInfo, Self::Plain, Self::Files];
 

@@ -179,7 +179,7 @@ impl Worker {
             report.unsampled = unsampled;
         });
         let reason = self.ends.report.get().reason();
-        tracing::info!(rung = rung.name(), reason, "kernel programs");
+        tracing::info!(rung = rung.name(), "{} ({reason})", rung.words());
     }
 
     /// What is done once a second.

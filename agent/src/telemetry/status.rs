@@ -1,7 +1,6 @@
 //! The shape of `tidegate status --json` and `GET /v1/status`, which scripts rely on.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use tidegate_segment::board::Slot;
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::ledger::NodeCounts;
 
-use super::facts::Facts;
+use super::facts::{HttpPermits, Rules, shown};
 use super::kernel::{Ebpf, Neighbour};
 use super::reload::Refused;
 use super::signal::Signal;
@@ -30,7 +29,6 @@ use crate::signal::{Pressure, TriggerForm, readable};
 use crate::tenant::Tenant;
 use crate::tenant::breakers::BreakerNow;
 use crate::tenant::client::Client as Connected;
-use crate::tenant::permit::Outstanding;
 
 /// Most rules that are named of a resource.
 const RULES_MAX: usize = 8;
@@ -72,31 +70,6 @@ struct Agent {
     reload_refused: Option<Refused>,
     /// Callers that found no place, by what they asked for; what nobody was refused is left out.
     turned_away: BTreeMap<&'static str, u64>,
-}
-
-/// Where the rules in force are from.
-#[derive(Debug, Serialize)]
-struct Rules {
-    /// Of all tenants.
-    count: usize,
-    directory: String,
-    /// Whether the directory is there.
-    found: bool,
-    /// Seconds since they were read.
-    read_s: Option<f64>,
-    /// Whether the last reload of configuration and rules was taken over.
-    reload_ok: bool,
-}
-
-/// Permits given over HTTP, which no process holds.
-#[derive(Debug, Serialize)]
-pub(super) struct HttpPermits {
-    /// Not given back yet.
-    held: u64,
-    /// Seconds since the first of them was given.
-    oldest_s: Option<f64>,
-    /// Ended by the clock, of all resources.
-    expired_total: u64,
 }
 
 /// A pressure trigger: its form, or why there is none.
@@ -260,40 +233,6 @@ impl Status {
             resources: resources(tenants),
             clients: clients(tenants, &snapshot),
             warnings: Warnings::of(context, tenants, &snapshot),
-        }
-    }
-}
-
-fn shown(path: &Path) -> String {
-    path.display().to_string()
-}
-
-impl Rules {
-    fn of(facts: &Facts, reload_ok: bool) -> Self {
-        Self {
-            count: facts.rules,
-            directory: shown(&facts.rules_directory),
-            found: facts.rules_directory.is_dir(),
-            read_s: facts.rules_read.map(|read| read.elapsed().as_secs_f64()),
-            reload_ok,
-        }
-    }
-}
-
-impl HttpPermits {
-    /// Those of a resource, or of all of these tenants.
-    pub(super) fn of(tenants: &[Named], resource: Option<Slot>) -> Self {
-        let (mut held, mut expired_total) = (Outstanding::default(), 0_u64);
-        for named in tenants {
-            let permits = named.tenant.timed_permits().lock();
-            held = held.and(permits.outstanding(resource));
-            expired_total = expired_total.saturating_add(permits.expired());
-        }
-        let age = Duration::from_nanos(monotonic_ns().saturating_sub(held.oldest_ns));
-        Self {
-            held: held.permits,
-            oldest_s: (held.permits > 0).then_some(age.as_secs_f64()),
-            expired_total,
         }
     }
 }

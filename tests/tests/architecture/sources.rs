@@ -51,7 +51,9 @@ const TOO_LONG: &[&str] = &[];
 /// deadline looks at it, so a step of it changes nothing. Libraries read it for the time before a line of the log and
 /// for the `Date` of an HTTP answer.
 const WALL_CLOCK_FILES: &[&str] = &[
+    "agent/src/command/replay.rs",
     "agent/src/recording/recorder.rs",
+    "agent/src/replay/report.rs",
     "agent/src/telemetry/scrape.rs",
 ];
 

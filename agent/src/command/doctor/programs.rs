@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::kernel::{self, Lack, Report};
+use crate::kernel::{self, Lack, Report, Rung};
 use crate::words::paragraph;
 
 /// The step in use, and why it is not a better one.
@@ -79,12 +79,7 @@ impl Kernel {
 
 /// A step of the ladder in words, with the name that it has elsewhere.
 pub(super) fn rung_text(rung: &str) -> String {
-    let words = match rung {
-        "btf" => "eBPF: typed tracepoints",
-        "sched_info" => "eBPF: the kernel's own account of waits",
-        "tracepoints" => "eBPF: plain tracepoints",
-        "files" => "files of /proc alone",
-        _ => return format!("({rung})"),
-    };
+    let known = Rung::ALL.into_iter().find(|known| known.name() == rung);
+    let words = known.map(Rung::words).unwrap_or_default();
     format!("{words} ({rung})")
 }

@@ -14,7 +14,8 @@ use tidegate_segment::board::{Record, Rule as Line, Slot};
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::ledger::{LastRefused, NodeCounts};
 
-use super::status::{HttpPermits, Resource, Scope, ends_in_s, scopes};
+use super::facts::HttpPermits;
+use super::status::{Resource, Scope, ends_in_s, scopes};
 use super::warnings::Warning;
 use crate::door::Context;
 use crate::door::tenants::Named;
