@@ -111,7 +111,7 @@ pub struct Tenant {
     timed_permits: Mutex<Permits>,
     clients: Clients,
     /// Callers without seats, by scope.
-    callers: Mutex<HashMap<u32, Callers>>,
+    callers: Box<Mutex<HashMap<u32, Callers>>>,
     rule_counts: Box<Mutex<RuleCounts>>,
     names: Names,
     kept: Kept,
@@ -157,7 +157,7 @@ impl Tenant {
             files,
             timed_permits: Mutex::default(),
             clients: Clients::default(),
-            callers: Mutex::default(),
+            callers: Box::default(),
             rule_counts: Box::default(),
             names,
             kept: Kept::default(),

@@ -52,6 +52,8 @@ pub(crate) enum Answers {
     All,
     /// Every message, but has no permits for those who ask over the socket.
     Busy,
+    /// No message: it has no place for a connection, says so and ends it at once.
+    TurnedAway,
     /// No message, though it takes them all.
     None,
 }
@@ -69,8 +71,6 @@ pub(crate) struct Manners {
     pub(crate) no_seats: bool,
     /// Sends the ledger in the place of the board, which lacks the board's seal.
     pub(crate) unsealed_board: bool,
-    /// Has no place for a connection, says so and ends it at once.
-    pub(crate) turns_away: bool,
     /// Another service has written over the ledger.
     pub(crate) spoiled_ledger: bool,
 }
@@ -199,7 +199,7 @@ impl Shared {
             }
             if ready[1] {
                 let connection = accept_with(&self.listener, SocketFlags::CLOEXEC).unwrap();
-                if self.state.lock().unwrap().manners.turns_away {
+                if self.state.lock().unwrap().manners.answers == Answers::TurnedAway {
                     turn_away(&connection);
                 } else {
                     connections.push(connection);

@@ -269,7 +269,7 @@ fn a_client_that_is_dropped_gives_its_seat_up() {
 fn field_b8_who_is_turned_away_hears_why_and_comes_back() {
     let dir = room();
     let manners = Manners {
-        turns_away: true,
+        answers: Answers::TurnedAway,
         ..Manners::default()
     };
     let agent = TestAgent::start(dir.path(), manners, &[("a", concurrency(1))]);
@@ -282,11 +282,11 @@ fn field_b8_who_is_turned_away_hears_why_and_comes_back() {
     let status = client.status();
     assert!(!status.connected);
     assert!(status.last_error.unwrap().contains("all 2 are taken"));
-    agent.state().manners.turns_away = false;
+    agent.state().manners.answers = Answers::All;
     until("a place", || client.status().connected);
     let resource = client.resource("a").unwrap();
     let _held = resource.enter().unwrap();
-    assert!(resource.enter().is_err());
+    resource.enter().unwrap_err();
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn field_b8_a_service_with_pages_keeps_to_its_rules_while_it_is_turned_away() {
     let _held = resource.enter().unwrap();
     agent.kill();
     let manners = Manners {
-        turns_away: true,
+        answers: Answers::TurnedAway,
         ..Manners::default()
     };
     let _next = TestAgent::start(dir.path(), manners, &rules);
@@ -307,7 +307,8 @@ fn field_b8_a_service_with_pages_keeps_to_its_rules_while_it_is_turned_away() {
         let told = client.status().last_error;
         told.is_some_and(|told| told.contains("all 2 are taken"))
     });
-    assert!(resource.enter().is_err(), "the last pages hold");
+    let refused = resource.enter().unwrap_err();
+    assert_eq!(refused.reason, Reason::Concurrency, "the last pages hold");
     assert_eq!(client.status().open, 0);
 }
 
