@@ -265,6 +265,7 @@ async fn the_status_has_its_shape() {
             "http_permits",
             "pid",
             "psi_triggers",
+            "reload_refused",
             "rules",
             "rules_generation",
             "scheduling",

@@ -37,6 +37,9 @@ fn mode(path: &Path, mode: u32) {
 }
 
 proptest! {
+    // Each case waits for the disk.
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
     #[test]
     fn field_b12_what_is_kept_comes_back_for_whatever_tenant(
         tenants in proptest::collection::btree_map(".{0,300}", proptest::collection::vec((".*", ".*"), 0..4), 1..4),
