@@ -22,6 +22,9 @@ use crate::tenant::breakers::BreakerWatch;
 /// Ticks after which what is not measured yet is told as such.
 const SETTLED_TICKS: u64 = 30;
 
+/// How often the memory of the ledgers is looked at, s.
+const TEND_EVERY_S: u32 = 10;
+
 /// What is in force, and what the operator has been told.
 #[derive(Debug)]
 pub(super) struct Keeper {
@@ -43,6 +46,8 @@ pub(super) struct Keeper {
     told_signals: bool,
     /// Ticks when the service manager was told last that the agent ticks.
     told_ticks: u64,
+    /// Seconds that were shown.
+    seconds: u32,
     /// Where the configuration in force is recorded.
     recording: Option<Arc<Notes>>,
 }
@@ -68,6 +73,7 @@ impl Keeper {
             breakers: BTreeMap::new(),
             told_signals: false,
             told_ticks: 0,
+            seconds: 0,
             recording: None,
         }
     }
@@ -221,8 +227,21 @@ impl Keeper {
                 told::breaker(tenant, &named.name, &change);
             }
         }
+        self.tend_ledgers();
         self.live.show(&snapshot);
         self.tell_state(&snapshot);
+    }
+
+    /// Looks after the memory of the ledgers now and then, beside everything else.
+    fn tend_ledgers(&mut self) {
+        self.seconds = self.seconds.wrapping_add(1);
+        if !self.seconds.is_multiple_of(TEND_EVERY_S) {
+            return;
+        }
+        for named in self.context.tenants.iter() {
+            let tenant = Arc::clone(&named.tenant);
+            drop(tokio::task::spawn_blocking(move || tenant.tend_ledger()));
+        }
     }
 
     /// Tells the service manager how the agent is, when that has changed.

@@ -110,6 +110,10 @@ fn fill_tenant(scrape: &mut Scrape, label: &str, tenant: &Tenant) {
     }
     let without_agent = tenant.seats().unusual().without_agent;
     scrape.set_count(MetricId::DecisionsWithoutAgent, &[label], without_agent);
+    let memory = tenant.ledger_memory();
+    scrape.set_count(MetricId::LedgerMemory, &[label], memory.bytes);
+    scrape.set_count(MetricId::LedgerExplained, &[label], memory.explained_bytes);
+    scrape.set_count(MetricId::LedgerGivenBack, &[label], memory.given_back_bytes);
     let generation = tenant.board().rules_generation();
     scrape.set_count(MetricId::RulesGeneration, &[label], generation);
 }

@@ -225,6 +225,12 @@ metric_table! {
         "Processes connected to the gate socket.";
     DecisionsWithoutAgent: "tidegate_decisions_without_agent_total" Counter None [Tenant]
         "Decisions that services made while the agent's heartbeat was too old.";
+    LedgerMemory: "tidegate_ledger_memory_bytes" Gauge Bytes [Tenant]
+        "Memory that the tenant's ledger took at the last look.";
+    LedgerExplained: "tidegate_ledger_explained_bytes" Gauge Bytes [Tenant]
+        "Most memory that seats, slots and rules in use explain; what a service has written beyond it is given back.";
+    LedgerGivenBack: "tidegate_ledger_given_back_bytes_total" Counter Bytes [Tenant]
+        "Memory of the ledger that nothing explained and that was given back.";
     RulesGeneration: "tidegate_rules_generation" Gauge None [Tenant]
         "Number of the rule set in force.";
     ConfigReloadSuccessful: "tidegate_config_last_reload_successful" Gauge None []

@@ -18,6 +18,7 @@ mod name;
 mod namers;
 mod publish;
 mod take_up;
+mod unused;
 
 use super::compile::room::Room;
 use super::limit::{Limits, Part};

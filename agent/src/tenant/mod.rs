@@ -21,6 +21,7 @@ pub mod scope_resolver;
 pub mod seat_life;
 pub mod seats;
 pub mod take_up;
+pub mod upkeep;
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -45,6 +46,7 @@ use permit::Permits;
 use rule_counts::RuleCounts;
 use seats::Seats;
 pub use take_up::TakenUp;
+use upkeep::Upkeep;
 
 /// The seat of the agent itself: permits that it holds for callers over sockets.
 pub const AGENT_SEAT: u32 = 0;
@@ -115,6 +117,7 @@ pub struct Tenant {
     rule_counts: Box<Mutex<RuleCounts>>,
     names: Names,
     kept: Kept,
+    upkeep: Upkeep,
 }
 
 impl Tenant {
@@ -161,6 +164,7 @@ impl Tenant {
             rule_counts: Box::default(),
             names,
             kept: Kept::default(),
+            upkeep: Upkeep::default(),
         }
     }
 

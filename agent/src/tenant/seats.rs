@@ -160,6 +160,13 @@ impl Seats {
         }
     }
 
+    /// Shows which seats have rows that count, in their order. None is given or freed meanwhile.
+    pub(super) fn with_used<T>(&self, look: impl FnOnce(&[bool]) -> T) -> T {
+        let table = self.table.lock();
+        let used: Vec<bool> = table.free.iter().map(|free| !*free).collect();
+        look(&used)
+    }
+
     /// Says which service a process belongs to, by its name; nothing happens if the seat was taken away.
     pub fn name_service(&self, seat: Seat, name: &str) {
         let mut table = self.table.lock();

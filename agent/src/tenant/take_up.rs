@@ -173,7 +173,7 @@ fn clear_rest(files: &PageFiles, ledger: &Ledger, living: &[LivingSeat], slots: 
         |index: u32| index == AGENT_SEAT || living.iter().any(|((seat, _), _)| seat.index == index);
     let seats: Vec<bool> = (0..ledger.geometry().seats()).map(taken).collect();
     let rows = ledger.unused_rows(&seats, slots).into_iter();
-    for words in rows.chain([ledger.unused_nodes(slots)]) {
+    for words in rows.chain(ledger.unused_nodes(slots)) {
         if let Err(errno) = memfd::give_back(&files.ledger, words) {
             tracing::warn!(%errno, "memory of the ledger is not given back");
         }

@@ -28,9 +28,9 @@ pub struct InUse<'u> {
 
 impl Ledger {
     /// The words of nodes that no slot has.
-    pub fn unused_nodes(&self, slots: u32) -> Range<usize> {
+    pub fn unused_nodes(&self, slots: u32) -> [Range<usize>; 2] {
         let map = self.geometry().ledger();
-        from(map.nodes, wide(slots))
+        [map.nodes, map.times].map(|region| words(region, wide(slots), region.count()))
     }
 
     /// The words of lines and sets that no rule has.
@@ -100,6 +100,7 @@ pub fn explained_bytes(geometry: Geometry, in_use: InUse<'_>) -> u64 {
     [
         rounded(map.nodes.start()),
         bytes(map.nodes, wide(in_use.slots)),
+        bytes(map.times, wide(in_use.slots)),
         bytes(map.states, used(map.states.count(), in_use.free_lines)),
         bytes(map.values, used(map.values.count(), in_use.free_sets)),
         // A unit on each side of each free run.
@@ -124,10 +125,6 @@ fn behind(map: &LedgerMap, geometry: Geometry, row: usize, slots: u32) -> Range<
     let first = row.saturating_mul(wide(geometry.resources()));
     let end = first.saturating_add(wide(geometry.resources()));
     words(map.cells, first.saturating_add(wide(slots)).min(end), end)
-}
-
-fn from(region: Region, record: usize) -> Range<usize> {
-    words(region, record, region.count())
 }
 
 /// The words of some records of a region.
@@ -182,7 +179,7 @@ mod tests {
         ];
         assert_eq!(runs, expected);
         assert_eq!(ledger.unused_nodes(4), ledger.unused_nodes(9));
-        assert!(ledger.unused_nodes(4).is_empty());
+        assert!(ledger.unused_nodes(4).iter().all(Range::is_empty));
     }
 
     #[test]
@@ -206,7 +203,7 @@ mod tests {
         let unused: usize = ledger
             .unused_by_rules(&lines, &sets)
             .chain(ledger.unused_rows(in_use.seats, in_use.slots))
-            .chain([ledger.unused_nodes(in_use.slots)])
+            .chain(ledger.unused_nodes(in_use.slots))
             .map(|run| run.len())
             .sum();
         let explained = explained_bytes(geometry, in_use);
