@@ -115,7 +115,14 @@ impl WaiterRung {
     }
 }
 
+/// Busy share of the host below which what waits on it waits for something else than the host: for its own quota, or
+/// for the few CPUs that it may run on.
+const BUSY: f64 = 0.7;
+
 fn host_sample(host: &Readings) -> Sample {
+    let busy = host.value(SignalId::Cpu);
+    // Of a host that does not tell how busy it is, its pressure alone tells.
+    let is_busy = busy.is_none_or(|busy| busy >= BUSY);
     let cpus = host.value(SignalId::EffectiveCpus);
     let over_cpus = |id| Some(host.value(id)? / cpus?);
     // One of the tasks that run is the reader itself.
@@ -124,10 +131,10 @@ fn host_sample(host: &Readings) -> Sample {
     let waiters = WaiterRung::of(host).waiters(host, runnable);
     Sample {
         cpus,
-        busy: host.value(SignalId::Cpu),
+        busy,
         // Tasks of a throttled group wait too, but cannot run: they are no queue of the host.
         waiters: waiters.map(|waiters| waiters.min(runnable.unwrap_or(waiters))),
-        psi_cpu: host.value(SignalId::PsiCpu),
+        psi_cpu: host.value(SignalId::PsiCpu).filter(|_| is_busy),
         steal: host.value(SignalId::Steal),
         load_per_cpu: over_cpus(SignalId::Load1),
         ..Sample::default()
@@ -238,6 +245,18 @@ mod tests {
         assert_eq!(waiters(2.0), Some(1.0));
         assert_eq!(waiters(60.0), Some(40.0));
         assert_eq!(waiters(0.0), Some(0.0));
+    }
+
+    #[test]
+    fn field_s15_pressure_of_a_throttled_group_is_no_pressure_of_an_idle_host() {
+        let psi = |busy: Option<f64>| {
+            let busy = busy.map(|busy| (SignalId::Cpu, busy));
+            let values: Vec<_> = busy.into_iter().chain([(SignalId::PsiCpu, 0.99)]).collect();
+            host_sample(&readings(&values)).psi_cpu
+        };
+        assert_eq!(psi(Some(0.22)), None);
+        assert_eq!(psi(Some(0.95)), Some(0.99));
+        assert_eq!(psi(None), Some(0.99));
     }
 
     #[test]

@@ -34,6 +34,15 @@ pub(super) fn lack() -> Option<Lack> {
     (!has(needed) && !has(CapabilitySet::SYS_ADMIN)).then_some(Lack::Capability)
 }
 
+/// What the kernel demands of who looks at all tasks by perf events, as the end of a reason.
+pub(super) fn paranoia() -> String {
+    let level = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
+    match level.trim() {
+        "" => String::new(),
+        level => format!(" (kernel.perf_event_paranoid={level})"),
+    }
+}
+
 /// Major and minor version of a kernel's release.
 fn version(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split(|letter: char| !letter.is_ascii_digit());

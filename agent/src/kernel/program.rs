@@ -119,7 +119,16 @@ impl Refused {
         while let Some(error) = next {
             let of_system = error.downcast_ref::<std::io::Error>();
             denied |= of_system.is_some_and(|error| error.kind() == ErrorKind::PermissionDenied);
-            said.push(first_line(error));
+            let text = error.to_string();
+            tracing::debug!(error = text, "the kernel refused a program");
+            if let Some(reason) = verifiers_reason(&text) {
+                // The verifier says what is wrong with a program, by the same errno as for a permission.
+                return Self {
+                    lack: Lack::Refused,
+                    detail: reason.to_owned(),
+                };
+            }
+            said.push(text.lines().next().unwrap_or_default().to_owned());
             next = error.source();
         }
         Self {
@@ -133,16 +142,14 @@ impl Refused {
     }
 }
 
-/// The verifier's output may be long, and its last words are the reason; the log has all of it.
-fn first_line(error: &(dyn Error + 'static)) -> String {
-    let text = error.to_string();
-    tracing::debug!(error = text, "the kernel refused a program");
-    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
-    let first = lines.next().unwrap_or_default().to_owned();
-    match lines.rfind(|line| !line.starts_with("processed ")) {
-        Some(last) => format!("{first} ... {last}"),
-        None => first,
-    }
+/// The last words of the verifier, which are its reason; `None` where it said nothing.
+fn verifiers_reason(text: &str) -> Option<&str> {
+    let (_before, output) = text.split_once("Verifier output:")?;
+    let mut lines = output
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty());
+    lines.rfind(|line| !line.starts_with("processed ") && !line.starts_with("verification time"))
 }
 
 impl Programs {
@@ -162,6 +169,15 @@ impl Programs {
         attach_scheduler(&mut programs, wanted.rung)?;
         let sampled = matches!(wanted.rung, Rung::Typed | Rung::SchedInfo);
         let unsampled = sampled.then(|| sample(&mut programs)).and_then(Result::err);
+        let extent = Extent {
+            // Some CPUs are as good as none: nobody knows of which the samples are.
+            sampled_cpus: if unsampled.is_some() {
+                0
+            } else {
+                extent.sampled_cpus
+            },
+            ..extent
+        };
         let view = view(&programs, extent, wanted.rung)?;
         Ok(Self {
             view,
@@ -169,7 +185,7 @@ impl Programs {
             task_slots: array(&mut programs, "TASK_SLOTS")?,
             pauses: RingBuf::try_from(take(&mut programs, "PAUSES")?)
                 .map_err(|error| Refused::of(&error))?,
-            unsampled: unsampled.map(|refused: Refused| refused.detail),
+            unsampled: unsampled.map(|refused: Refused| refused.detail + &host::paranoia()),
             log: log_of(&mut programs),
             object: programs,
         })
@@ -381,5 +397,46 @@ fn without(name: &str) -> Refused {
     Refused {
         lack: Lack::Refused,
         detail: format!("ebpf/prebuilt has no {name}: it is not that of this agent"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Said(&'static str, Option<std::io::Error>);
+
+    impl std::fmt::Display for Said {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str(self.0)
+        }
+    }
+
+    impl Error for Said {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            Some(self.1.as_ref()?)
+        }
+    }
+
+    fn refused(text: &'static str) -> Refused {
+        let denied = std::io::Error::from_raw_os_error(libc::EACCES);
+        Refused::of(&Said(text, Some(denied)))
+    }
+
+    #[test]
+    fn field_s14_what_the_verifier_says_is_the_reason_and_no_want_of_a_capability() {
+        let said = "the BPF_PROG_LOAD syscall returned Permission denied (os error 13). Verifier output: 0: (bf) r6 = r1\n\
+            41: (71) r2 = *(u8 *)(r1 +0)\nR1 invalid mem access 'inv'\nprocessed 42 insns (limit 1000000)\n";
+        let refused_by_verifier = refused(said);
+        assert_eq!(refused_by_verifier.lack, Lack::Refused);
+        assert_eq!(refused_by_verifier.detail, "R1 invalid mem access 'inv'");
+        let unpermitted = refused("the BPF_PROG_LOAD syscall failed. Verifier output: ");
+        assert_eq!(unpermitted.lack, Lack::Capability);
+        assert!(
+            unpermitted
+                .detail
+                .ends_with("Permission denied (os error 13)")
+        );
     }
 }

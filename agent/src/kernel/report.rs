@@ -75,7 +75,10 @@ impl Report {
     /// Why the step in use is not a better one, in one line.
     pub fn reason(&self) -> String {
         if self.missed.is_empty() {
-            return "the best there is".to_owned();
+            return match &self.unsampled {
+                None => "the best there is".to_owned(),
+                Some(why) => format!("the best there is, without samples of the run queues: {why}"),
+            };
         }
         let missed: Vec<String> = self.missed.iter().map(ToString::to_string).collect();
         missed.join("; ")

@@ -80,6 +80,8 @@ pub enum Lack {
     NoSlot,
     /// Probes of a library are not permitted to this process.
     NoProbes,
+    /// The run queues are not sampled: perf events are not permitted to this process.
+    Unsampled,
 }
 
 impl Lack {
@@ -98,6 +100,7 @@ impl Lack {
             Self::OverBudget => "kernel programs cost more than max_overhead",
             Self::NotOnThisRung => "the kernel programs in use do not tell it",
             Self::NoSlot => "more groups than kernel programs keep apart",
+            Self::Unsampled => "perf_event_open was refused (kernel.perf_event_paranoid)",
             Self::NoProbes => {
                 "this kernel lets only CAP_SYS_ADMIN probe the library of a JVM, since a probe at a wrong place breaks a process"
             }
@@ -126,6 +129,7 @@ impl Lack {
             Self::OverBudget => "raise [ebpf] max_overhead",
             Self::NotOnThisRung => "what the ladder of kernel programs in `tidegate doctor` lacks",
             Self::NoSlot => "watch fewer groups, or raise [pages] max_scopes",
+            Self::Unsampled => "sysctl kernel.perf_event_paranoid=2, or run the agent as root",
             Self::NoProbes => {
                 "run the agent as root, or add CAP_SYS_ADMIN to CapabilityBoundingSet and AmbientCapabilities of its unit"
             }

@@ -28,6 +28,7 @@ impl Fault {
             Self::UnknownCollector => "unknown_collector",
             Self::CountsConcurrent => "counts_concurrent",
             Self::NoFullGc => "no_full_gc",
+            Self::HiddenProcesses => "hidden_processes",
             Self::StillLooking => "still_looking",
             Self::NotMounted => "not_mounted",
             Self::OutOfSight => "out_of_sight",
@@ -76,6 +77,7 @@ const fn of_lack(lack: Lack) -> &'static str {
         Lack::OverBudget => "programs_over_budget",
         Lack::NotOnThisRung => "programs_other_rung",
         Lack::NoSlot => "programs_no_slot",
+        Lack::Unsampled => "programs_unsampled",
         Lack::NoProbes => "programs_no_probes",
     }
 }

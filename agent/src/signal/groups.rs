@@ -326,6 +326,9 @@ impl Groups {
         scan: &mut Scan,
         buffer: &mut ReadBuffer,
     ) {
+        for group in self.slots.iter_mut().flatten() {
+            group.processes.count(scan, buffer, &mut group.readings);
+        }
         let count = self.slots.len();
         let mut done = 0_usize;
         while done < count && !scan.is_spent() {

@@ -85,6 +85,7 @@ pub use pressure_trigger::{
 };
 pub use processes::{ThreadGroup, TopThreads};
 pub use reading::{Fault, Missing, Reading, Readings};
+pub(crate) use roots::CGROUP_ROOT;
 pub use roots::Roots;
 pub use runqueue::Neighbour;
 pub use sampler::Sampler;

@@ -70,6 +70,8 @@ pub enum Fault {
     CountsConcurrent,
     /// The collector makes no full collection that stops the JVM.
     NoFullGc,
+    /// No process of the group is in sight, and there are some.
+    HiddenProcesses,
     /// There are so many threads that not all of them were looked at yet.
     StillLooking,
     /// The group did nothing that a share could be told of.
@@ -140,6 +142,9 @@ impl fmt::Display for Fault {
             Self::NoFullGc => {
                 f.write_str("the JVM's collector makes no full collection that stops it")
             }
+            Self::HiddenProcesses => f.write_str(
+                "its processes are hidden: /proc is mounted with hidepid, or is that of another pid namespace",
+            ),
             Self::StillLooking => f.write_str("first look at all its threads: not finished yet"),
             Self::NotMounted => f.write_str("the controller is not mounted in sight"),
             Self::OutOfSight => f.write_str("the group is not visible below the mount"),

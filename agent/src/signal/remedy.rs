@@ -35,6 +35,9 @@ impl Missing {
             Fault::NotItsOwn => "give each container a /tmp of its own",
             Fault::UnknownCollector => "an agent that knows this collector",
             Fault::CountsConcurrent | Fault::NoFullGc => "nothing: this collector does not tell it",
+            Fault::HiddenProcesses => {
+                "run the agent as root, or mount /proc without hidepid or with gid= of a group that the agent is in"
+            }
             Fault::StillLooking => "nothing: it comes when all threads were looked at",
             Fault::NotMounted => "mount the controller where this process sees it",
             Fault::OutOfSight => "run outside the container, or mount the host's cgroups into it",

@@ -161,6 +161,9 @@ impl RunqueueWatch {
         if !matches!(view.rung, Rung::Typed | Rung::SchedInfo) {
             return Err(Fault::Kernel(Lack::NotOnThisRung));
         }
+        if view.extent.sampled_cpus == 0 {
+            return Err(Fault::Kernel(Lack::Unsampled));
+        }
         let due = f64::from(view.extent.sampled_cpus) * to_f64(SAMPLE_HZ) * elapsed_s;
         let over = if self.is_host {
             due.max(to_f64(looks))
@@ -309,6 +312,26 @@ mod tests {
         watch.sample(2000 * MS, sight(&view, &[0, 1, 2]), &mut out);
         assert_eq!(out.value(SignalId::RunqueueWaitP99), None, "nobody waited");
         assert_eq!(out.value(SignalId::RunqueueWait), Some(0.0));
+    }
+
+    #[test]
+    fn field_s13_a_length_that_nobody_samples_is_not_measured() {
+        let extent = Extent {
+            sampled_cpus: 0,
+            ..EXTENT
+        };
+        for is_host in [true, false] {
+            let view = View::private(extent, Rung::Typed);
+            let (mut watch, mut out) = (watch(&[1], is_host), Readings::new());
+            watch.sample(0, sight(&view, &[0, 1, 2]), &mut out);
+            watch.sample(1000 * MS, sight(&view, &[0, 1, 2]), &mut out);
+            let missing = out.get(SignalId::RunqueueLength).get().unwrap_err();
+            assert_eq!(missing.fault, Fault::Kernel(Lack::Unsampled));
+            assert!(
+                missing.to_string().contains("perf_event_paranoid"),
+                "{missing}"
+            );
+        }
     }
 
     #[test]

@@ -90,6 +90,8 @@ pub enum TriggerRefusal {
     Off,
     /// The file is not the kernel's; nothing is written to it.
     NotOfTheKernel,
+    /// Nobody may write to the file: triggers are for root, on this kernel.
+    NotWritable,
     /// The kernel refused, with its errno.
     Os(i32),
 }
@@ -102,7 +104,8 @@ impl TriggerRefusal {
             Self::NotOfTheKernel => "run the agent where /proc is the kernel's own",
             Self::Os(libc::ENOENT | libc::ENOTDIR) => "a kernel with CONFIG_PSI",
             Self::Os(libc::EOPNOTSUPP) => "boot the kernel with psi=1",
-            Self::Os(libc::EPERM | libc::EACCES | libc::EINVAL) => {
+            Self::NotWritable => "run the agent as root, or on a kernel from 5.13 on",
+            Self::Os(libc::EPERM | libc::EINVAL) => {
                 "run the agent with CAP_SYS_RESOURCE, or on a kernel that gives others windows of 2 s"
             }
             Self::Os(_) => "see the reason; the kernel refused the file",
@@ -118,6 +121,9 @@ impl fmt::Display for TriggerRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Off => f.write_str("switched off"),
+            Self::NotWritable => {
+                f.write_str("the pressure file may not be written, whatever the capabilities")
+            }
             Self::NotOfTheKernel => f.write_str("the pressure file is not the kernel's"),
             Self::Os(errno) => write!(f, "{}", io::Error::from_raw_os_error(*errno)),
         }
@@ -255,7 +261,14 @@ fn poll_all<const N: usize>(
 }
 
 fn arm_file(path: &Path, form: TriggerForm) -> Result<File, TriggerRefusal> {
-    let refused = |error| TriggerRefusal::of(&error);
+    let refused = |error: io::Error| {
+        let is_denied = error.raw_os_error() == Some(libc::EACCES);
+        let mode = is_denied.then(|| path.metadata().ok()).flatten();
+        match mode.map(|file| file.permissions().readonly()) {
+            Some(true) => TriggerRefusal::NotWritable,
+            _ => TriggerRefusal::of(&error),
+        }
+    };
     let opened = OpenOptions::new().read(true).write(true).open(path);
     let mut file = opened.map_err(refused)?;
     if !is_of_the_kernel(&file) {

@@ -96,7 +96,7 @@ fn each_refusal_of_a_kernel_is_told_with_what_would_help() {
     for (errno, remedy) in [
         (libc::EOPNOTSUPP, "psi=1"),
         (libc::EPERM, "CAP_SYS_RESOURCE"),
-        (libc::EACCES, "CAP_SYS_RESOURCE"),
+        (libc::EACCES, "see the reason"),
         (libc::EINVAL, "CAP_SYS_RESOURCE"),
         (libc::EBUSY, "see the reason"),
     ] {
@@ -142,4 +142,11 @@ fn a_trigger_that_the_kernel_takes_away_is_given_up_and_told() {
     assert_eq!(triggers.take([gone, none, none]), None);
     let lost = Err(TriggerRefusal::Os(libc::ENODEV));
     assert_eq!((triggers.states()[0], triggers.armed.len()), (lost, 2));
+}
+
+#[test]
+fn field_s20_a_capability_is_no_remedy_for_a_file_that_nobody_may_write() {
+    let refusal = TriggerRefusal::NotWritable;
+    assert!(!refusal.remedy().contains("CAP_"), "{}", refusal.remedy());
+    assert!(refusal.remedy().contains("root"));
 }

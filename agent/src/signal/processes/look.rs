@@ -99,3 +99,16 @@ impl Look {
         Ok(self.gc_cpus / self.rates.used_cpus)
     }
 }
+
+/// Says of all that comes of looks that the one under way is not finished yet.
+pub(super) fn withdraw(out: &mut Readings) {
+    for id in [
+        SignalId::Runnable,
+        SignalId::Blocked,
+        SignalId::RunqueueWait,
+        SignalId::ContextSwitches,
+        SignalId::GcCpu,
+    ] {
+        out.set(id, Err(Fault::StillLooking).named(STAT));
+    }
+}

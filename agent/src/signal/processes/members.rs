@@ -95,6 +95,11 @@ impl Members {
         false
     }
 
+    /// The directory of the group, and of each below it that was found.
+    pub(super) fn dirs(&self) -> impl Iterator<Item = &Path> {
+        self.lists.keys().map(PathBuf::as_path)
+    }
+
     /// Puts the pids of all processes into `pids`, which is emptied first.
     ///
     /// # Errors

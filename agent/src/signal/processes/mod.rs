@@ -7,6 +7,7 @@ pub(super) mod members;
 mod process;
 mod scan;
 mod thread;
+mod thread_count;
 mod thread_group;
 
 #[cfg(test)]
@@ -21,6 +22,7 @@ use self::members::{Members, SEARCH_OFTEN_NS};
 use self::process::Process;
 pub(crate) use self::scan::Scan;
 use self::thread::LookTimes;
+use self::thread_count::ThreadCount;
 pub use self::thread_group::{ThreadGroup, TopThreads};
 use self::thread_group::{ThreadGroups, ThreadName};
 use super::jvm::names_jvm;
@@ -35,6 +37,9 @@ const JVMS_MAX: usize = 16;
 
 const TASKS: &str = "/proc/PID/task";
 
+/// Time after which what the look before has seen of each thread is old.
+const LOOK_NS: u64 = 5_000_000_000;
+
 /// Looks at the threads of one group, again and again.
 #[derive(Debug)]
 pub(crate) struct Processes {
@@ -48,6 +53,7 @@ pub(crate) struct Processes {
     /// of a look.
     kept: usize,
     expects_threads: bool,
+    threads: ThreadCount,
     is_looking: bool,
     /// When the last look was finished.
     finished_ns: Option<u64>,
@@ -104,6 +110,7 @@ impl Processes {
             known: HashMap::new(),
             kept: 0,
             expects_threads: false,
+            threads: ThreadCount::new(group),
             is_looking: false,
             finished_ns: None,
             looks: 0,
@@ -157,6 +164,15 @@ impl Processes {
         }
     }
 
+    /// Counts the threads, once a second, and withdraws what was seen of each where the look takes long.
+    pub(crate) fn count(&mut self, scan: &mut Scan, buffer: &mut ReadBuffer, out: &mut Readings) {
+        self.threads.count(&self.members, scan, buffer);
+        self.threads.tell(out);
+        if self.is_looking && scan.now_ns().saturating_sub(self.began_ns) > LOOK_NS {
+            look::withdraw(out);
+        }
+    }
+
     fn go_on(&mut self, scan: &mut Scan, buffer: &mut ReadBuffer, out: &mut Readings) {
         if !self.is_looking {
             if !self.members.search(scan) {
@@ -201,10 +217,11 @@ impl Processes {
             // All of them hidden: `/proc` of another pid namespace, or mounted with hidepid.
             self.hide(Missing {
                 source: TASKS,
-                fault: Fault::Os(libc::ENOENT),
+                fault: Fault::HiddenProcesses,
             });
         }
         self.look.tell(out);
+        self.threads.tell(out);
         self.affinity.finish();
         self.growing.thread_groups.sort();
         std::mem::swap(&mut self.growing, &mut self.told);

@@ -192,3 +192,70 @@ fn more_groups_below_than_are_looked_at_are_told_and_not_counted_in_part() {
     let told = missing(&sampler, key, SignalId::Threads);
     assert_eq!((told.source, told.fault), ("cgroup.procs", Fault::Crowded));
 }
+
+const TICK_NS: u64 = 100_000_000;
+
+#[test]
+fn field_s6_three_thousand_threads_are_counted_within_two_seconds() {
+    let tree = Tree::new(&[
+        ("cgroup/app/cpu.stat", "usage_usec 0\n"),
+        (GROUP, ""),
+        ("cgroup/app/cgroup.threads", ""),
+    ]);
+    let (mut sampler, key) = tree.watching("/app");
+    close(value(&sampler, key, SignalId::Threads), 0.0);
+    for tid in 10..3010 {
+        let dir = format!("proc/10/task/{tid}");
+        tree.write(&[
+            (&format!("{dir}/stat"), &format!("{tid} (idle) S 1\n")),
+            (&format!("{dir}/schedstat"), "0 0 0\n"),
+        ]);
+    }
+    let tids = (10..3010).fold(String::new(), |tids, tid| tids + &format!("{tid}\n"));
+    tree.write(&[("cgroup/app/cgroup.threads", &tids), (GROUP, "10\n")]);
+    for tick in 1..=20 {
+        sampler.sample(SECOND_NS + tick * TICK_NS);
+    }
+    close(value(&sampler, key, SignalId::Threads), 3000.0);
+    // The single threads take longer: until then what was seen before is not told as if it were now.
+    for tick in 21..=80 {
+        sampler.sample(SECOND_NS + tick * TICK_NS);
+    }
+    close(value(&sampler, key, SignalId::Threads), 3000.0);
+    for id in [SignalId::Runnable, SignalId::Blocked, SignalId::GcCpu] {
+        assert_eq!(missing(&sampler, key, id).fault, Fault::StillLooking);
+    }
+}
+
+#[test]
+fn field_s6_the_count_of_the_kernel_is_taken_where_there_is_one_and_lists_of_v1_elsewhere() {
+    let tree = jvm();
+    tree.write(&[
+        ("cgroup/app/tasks", "10\n11\n12\n20\n"),
+        ("cgroup/app/below/tasks", "30\n"),
+        ("cgroup/app/below/cgroup.procs", "30\n"),
+    ]);
+    let (mut sampler, key) = tree.watching("/app");
+    sampler.sample(2 * SECOND_NS);
+    close(value(&sampler, key, SignalId::Threads), 5.0);
+    tree.write(&[("cgroup/app/pids.current", "5101\n")]);
+    sampler.sample(12 * SECOND_NS);
+    close(value(&sampler, key, SignalId::Threads), 5101.0);
+}
+
+#[test]
+fn field_s9_hidden_processes_are_told_by_what_hides_them() {
+    let tree = Tree::new(&[
+        ("cgroup/app/cpu.stat", "usage_usec 0\n"),
+        (GROUP, "10\n20\n"),
+    ]);
+    let (sampler, key) = tree.watching("/app");
+    let hidden = missing(&sampler, key, SignalId::Runnable);
+    assert_eq!(hidden.fault, Fault::HiddenProcesses);
+    assert!(hidden.to_string().contains("hidepid"), "{hidden}");
+    let remedy = hidden.remedy(SignalId::Runnable);
+    assert!(
+        remedy.contains("hidepid") && remedy.contains("root"),
+        "{remedy}"
+    );
+}
