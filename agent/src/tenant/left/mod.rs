@@ -200,3 +200,6 @@ pub fn path(directory: &Path, tenant: &str) -> PathBuf {
     let hash = name_hash(tenant.as_bytes());
     directory.join(format!("pages-{hash:016x}"))
 }
+
+#[cfg(test)]
+mod tests;
