@@ -126,12 +126,13 @@ fn field_o1_another_runtime_directory_leaves_what_lasts_where_it_is() {
     machine.must("systemctl stop tidegate; rm -rf /var/lib/tidegate/*");
     machine.write(
         "/etc/systemd/system/tidegate.service.d/place.conf",
-        "[Service]\nExecStart=\nExecStart=/usr/bin/tidegate run --runtime-dir /run/tidegate/inner\n",
+        "[Service]\nRuntimeDirectory=tidegate-other\nExecStart=\n\
+         ExecStart=/usr/bin/tidegate run --runtime-dir /run/tidegate-other\n",
     );
     machine.must("systemctl daemon-reload; systemctl start tidegate");
-    machine.must("TIDEGATE_RUNTIME_DIR=/run/tidegate/inner tidegate enter order-create");
+    machine.must("TIDEGATE_RUNTIME_DIR=/run/tidegate-other tidegate enter order-create");
     assert!(machine.path("/var/lib/tidegate/samples.jsonl").exists());
-    assert!(!machine.path("/run/tidegate/inner/samples.jsonl").exists());
+    assert!(!machine.path("/run/tidegate-other/samples.jsonl").exists());
 }
 
 #[test]
