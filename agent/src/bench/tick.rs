@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 use tidegate_abi::decision::LossMode;
+use tidegate_abi::geometry::{Geometry, SizeFault};
 use tidegate_segment::clock::monotonic_ns;
 
 use super::crowd::Crowd;
@@ -87,7 +88,7 @@ fn driver(crowd: &Crowd) -> Result<Box<Driver>, NoFigure> {
 }
 
 fn pages() -> Result<Pages, NoFigure> {
-    let geometry = Config::default().pages.geometry();
+    let geometry = geometry();
     let settings = Settings {
         geometry: geometry.map_err(|fault| NoFigure::Wrong(format!("{fault:?}")))?,
         time_to_live_ns: u64::MAX,
@@ -100,6 +101,12 @@ fn pages() -> Result<Pages, NoFigure> {
         writer,
         ledger: *tenant.ledger(),
     })
+}
+
+/// A whole configuration is too large to stand on the stack beside a tenant.
+#[inline(never)]
+fn geometry() -> Result<Geometry, SizeFault> {
+    Config::default().pages.geometry()
 }
 
 fn plan(crowd: &Crowd) -> Plan {
