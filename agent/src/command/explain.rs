@@ -66,6 +66,8 @@ struct Rule {
     not_in_force: Option<String>,
     ends_in_s: Option<f64>,
     #[serde(default)]
+    strained: bool,
+    #[serde(default)]
     warnings: Vec<Warning>,
     now: Option<BTreeMap<String, Value>>,
 }
@@ -234,6 +236,7 @@ fn write_rule(text: &mut String, rule: &Rule) -> std::fmt::Result {
         last,
         not_in_force,
         ends_in_s,
+        strained,
         warnings,
         now,
     } = rule;
@@ -268,6 +271,12 @@ fn write_rule(text: &mut String, rule: &Rule) -> std::fmt::Result {
     }
     if let Some(seconds) = ends_in_s.filter(|_| not_in_force.is_none()) {
         writeln!(text, "  ends in {}", span(seconds))?;
+    }
+    if *strained {
+        writeln!(
+            text,
+            "  its strained_count is in force: threads, or garbage collection"
+        )?;
     }
     for Warning { text: warning } in warnings {
         paragraph(text, "  warning: ", warning)?;

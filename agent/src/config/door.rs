@@ -7,6 +7,7 @@ use tidegate_abi::geometry::{
     Geometry, LANES_MAX, RESOURCES_MAX, SCOPES_MAX, SEATS_MAX, SizeFault,
 };
 
+use super::schema::effect::{Effect, Effects, Idle};
 use super::schema::kind::{Address, FileMode, Flag, List, Maybe, Name, Span, Whole};
 use super::schema::settings::{Section, settings};
 
@@ -42,7 +43,20 @@ settings! {
     check check_http;
 }
 
+impl Effects for Http {
+    const EFFECTS: &'static [Effect<Self>] = &[
+        Effect::always("metrics_enabled"),
+        Effect::new("metrics_listen", |http| {
+            let off = !http.metrics_enabled;
+            Idle::when(off, "with metrics_enabled = true", "nothing listens there")
+        }),
+        Effect::always("permit_time_to_live"),
+        Effect::always("max_wait"),
+    ];
+}
+
 fn check_http(http: &Http, section: &mut Section<'_, '_>) {
+    http.warn(section);
     if http.metrics_enabled && !http.metrics_listen.ip().is_loopback() {
         section.refuse(
             &["metrics_listen"],
@@ -77,6 +91,21 @@ settings! {
         /// Most MiB on disk; about two hours of three scopes.
         size_mib: u64 = 32, Whole { min: 1, max: 65_536 };
     }
+    check check_recording;
+}
+
+impl Effects for Recording {
+    const EFFECTS: &'static [Effect<Self>] = &[
+        Effect::always("enabled"),
+        Effect::new("size_mib", |recording| {
+            let off = !recording.enabled;
+            Idle::when(off, "with enabled = true", "nothing is recorded")
+        }),
+    ];
+}
+
+fn check_recording(recording: &Recording, section: &mut Section<'_, '_>) {
+    recording.warn(section);
 }
 
 impl Pages {

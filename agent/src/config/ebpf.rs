@@ -1,7 +1,8 @@
 //! Programs in the kernel.
 
+use super::schema::effect::{Effect, Effects, Idle};
 use super::schema::kind::{Flag, Percent};
-use super::schema::settings::settings;
+use super::schema::settings::{Section, settings};
 use crate::kernel;
 
 settings! {
@@ -12,6 +13,21 @@ settings! {
         /// Share of one CPU that they may take. Over it a cheaper one is taken, or none.
         max_overhead: f64 = 0.02, Percent { min: 0.1, max: 100.0 };
     }
+    check check_ebpf;
+}
+
+impl Effects for Ebpf {
+    const EFFECTS: &'static [Effect<Self>] = &[
+        Effect::always("enabled"),
+        Effect::new("max_overhead", |ebpf| {
+            let off = !ebpf.enabled;
+            Idle::when(off, "with enabled = true", "no program is loaded")
+        }),
+    ];
+}
+
+fn check_ebpf(ebpf: &Ebpf, section: &mut Section<'_, '_>) {
+    ebpf.warn(section);
 }
 
 impl Ebpf {

@@ -7,6 +7,7 @@ use tidegate_abi::decision::LossMode;
 
 use super::cgroup_path::CgroupPath;
 use super::law::{Law, settings_of};
+use super::schema::effect::{Effect, Effects, Idle};
 use super::schema::kind::{
     Flag, Group, Location, Maybe, Name, Number, OneOf, Required, Span, Whole, words,
 };
@@ -73,6 +74,7 @@ settings! {
 }
 
 fn check_cpu(cpu: &Cpu, section: &mut Section<'_, '_>) {
+    cpu.warn(section);
     refuse_crossed(section, ["leave", "enter"], cpu.leave, cpu.enter);
 }
 
@@ -91,8 +93,57 @@ settings! {
 }
 
 fn check_load(load: &Load, section: &mut Section<'_, '_>) {
+    load.warn(section);
     let keys = ["leave_per_cpu", "enter_per_cpu"];
     refuse_crossed(section, keys, load.leave_per_cpu, load.enter_per_cpu);
+}
+
+fn warn_of_idle(threads: &Threads, section: &mut Section<'_, '_>) {
+    threads.warn(section);
+}
+
+/// An option that only counts with another.
+fn only_with(counts: bool, with: &'static str) -> Option<Idle> {
+    Idle::when(!counts, with, "without it nothing looks at this")
+}
+
+impl Effects for Cpu {
+    const EFFECTS: &'static [Effect<Self>] = &[
+        Effect::always("enabled"),
+        Effect::new("enter", |cpu| only_with(cpu.enabled, "with enabled = true")),
+        Effect::new("leave", |cpu| only_with(cpu.enabled, "with enabled = true")),
+        Effect::new("sustained", |cpu| {
+            only_with(cpu.enabled, "with enabled = true")
+        }),
+        Effect::always("action"),
+    ];
+}
+
+impl Effects for Load {
+    const EFFECTS: &'static [Effect<Self>] = &[
+        Effect::always("enabled"),
+        Effect::new("enter_per_cpu", |load| {
+            only_with(load.enabled, "with enabled = true")
+        }),
+        Effect::new("leave_per_cpu", |load| {
+            only_with(load.enabled, "with enabled = true")
+        }),
+    ];
+}
+
+impl Effects for Threads {
+    const EFFECTS: &'static [Effect<Self>] = &[
+        Effect::always("watermark"),
+        Effect::new("leave_ratio", |threads| {
+            only_with(threads.watermark.is_some(), "with a watermark")
+        }),
+        Effect::new("cpu_shift_ratio", |threads| {
+            only_with(threads.watermark.is_some(), "with a watermark")
+        }),
+        Effect::new("hold", |threads| {
+            only_with(threads.watermark.is_some(), "with a watermark")
+        }),
+    ];
 }
 
 /// Two marks need a gap: at the same value a state would change with every sample.
@@ -144,9 +195,12 @@ settings! {
         watermark: Option<u32> = None, Maybe(Whole { min: 1, max: 4_194_304 }, "500");
         /// Share of the requests then in flight that is left; at least one for each CPU.
         leave_ratio: f64 = 0.5, Number::RATIO;
+        /// How far the group's CPU marks are lowered meanwhile. Rules with a `strained_count` take it then.
+        cpu_shift_ratio: f64 = 0.0, Number::RATIO;
         /// How long. It ends by itself, and comes again only after the threads were fewer.
         hold: Duration = Duration::from_secs(30), Span::ms(1_000, 3_600_000);
     }
+    check warn_of_idle;
 }
 
 settings! {
@@ -167,6 +221,36 @@ settings! {
         /// Its law; options as in `[law]`.
         law: Law = Law::default(), Group::<Law>::OF;
     }
+    check check_scope;
+}
+
+impl Effects for Scope {
+    const EFFECTS: &'static [Effect<Self>] = &[
+        Effect::always("name"),
+        Effect::new("cgroup", |scope| below_mount(&scope.cgroup)),
+        Effect::always("cpus"),
+        // What is in these tables answers for itself.
+        Effect::always("cpu"),
+        Effect::always("hysteresis"),
+        Effect::always("threads"),
+        Effect::always("law"),
+    ];
+}
+
+fn check_scope(scope: &Scope, section: &mut Section<'_, '_>) {
+    scope.warn(section);
+}
+
+/// A path that was copied with the mount in it, or with an escape that a quoted text has already taken away.
+fn below_mount(cgroup: &str) -> Option<Idle> {
+    let with_mount = cgroup.starts_with("/sys/fs/cgroup");
+    let hint =
+        "the path begins below the mount, so no group is called so: leave /sys/fs/cgroup out";
+    Idle::when(
+        with_mount,
+        "a path such as \"/system.slice/orders.service\"",
+        hint,
+    )
 }
 
 impl Scope {

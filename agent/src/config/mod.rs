@@ -279,3 +279,6 @@ fn refuse_repeats(section: &mut Section<'_, '_>, key: &str, names: &[&str]) {
         seen.push(name);
     }
 }
+
+#[cfg(test)]
+mod effect_tests;

@@ -386,6 +386,7 @@ impl Driver {
             snapshot.triggers = self.triggers;
             snapshot.events_lost = self.mail.lost;
             snapshot.recording_lost = self.tap.lost();
+            snapshot.recordings_begun_anew = self.tap.begun_anew();
             snapshot.scopes.clear();
             for (index, scope) in (0..).zip(&self.scopes) {
                 let scope = scope.as_ref();

@@ -163,6 +163,7 @@ fn group_measured(readings: &Readings) -> Sample {
         psi_cpu: readings.value(SignalId::PsiCpu),
         gc_share: collected.or_else(|| readings.value(SignalId::GcCpu)),
         full_gc: readings.value(SignalId::FullGc).map(whole_u32),
+        heap_used: readings.value(SignalId::HeapUsed),
         threads: readings.value(SignalId::Threads).map(whole_u32),
         ..Sample::default()
     }

@@ -31,6 +31,8 @@ pub struct Snapshot {
     pub events_lost: u64,
     /// Ticks of scopes that were measured and could not be recorded.
     pub recording_lost: u64,
+    /// Times that the recording was found gone or cut off, and was begun anew.
+    pub recordings_begun_anew: u64,
     /// The scopes, the host first.
     pub scopes: Vec<ScopeSnapshot>,
 }

@@ -131,6 +131,9 @@ pub struct Ticked {
     /// Full collections in 10 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub full_gc: Option<u32>,
+    /// Share of the heap in use.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "number")]
+    pub heap_used: Option<f32>,
     /// Live threads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,
@@ -237,6 +240,7 @@ impl Ticked {
             steal,
             gc_share,
             full_gc,
+            heap_used,
             threads,
             load_per_cpu,
         } = *sample;
@@ -262,6 +266,7 @@ impl Ticked {
             steal: narrow(steal),
             gc_share: narrow(gc_share),
             full_gc,
+            heap_used: narrow(heap_used),
             threads,
             load_per_cpu: narrow(load_per_cpu),
         }
@@ -289,6 +294,7 @@ impl Ticked {
             steal: wide(self.steal),
             gc_share: wide(self.gc_share),
             full_gc: self.full_gc,
+            heap_used: wide(self.heap_used),
             threads: self.threads,
             load_per_cpu: wide(self.load_per_cpu),
         }

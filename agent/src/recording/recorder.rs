@@ -45,6 +45,8 @@ pub struct Record {
 pub struct Notes {
     /// Ticks that were measured and not recorded.
     lost: Word,
+    /// Times that the file was found gone or cut off, and was begun anew.
+    begun_anew: Word,
     config: Mutex<Option<String>>,
 }
 
@@ -52,6 +54,7 @@ impl Default for Notes {
     fn default() -> Self {
         Self {
             lost: Word::new(0),
+            begun_anew: Word::new(0),
             config: Mutex::default(),
         }
     }
@@ -62,6 +65,12 @@ impl Notes {
     pub fn lost(&self) -> u64 {
         // Relaxed: a figure for people.
         self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Times that the file was found gone or cut off, and was begun anew.
+    pub fn begun_anew(&self) -> u64 {
+        // Relaxed: a figure for people.
+        self.begun_anew.load(Ordering::Relaxed)
     }
 
     /// Says which configuration is in force from now on, as TOML.
@@ -94,6 +103,12 @@ impl Tap {
         if queue.try_send(record()).is_err() {
             notes.count_lost(1);
         }
+    }
+
+    /// Times that the file was found gone or cut off, and was begun anew.
+    pub fn begun_anew(&self) -> u64 {
+        let notes = self.0.as_ref().map(|(_queue, notes)| notes);
+        notes.map_or(0, |notes| notes.begun_anew())
     }
 
     /// Ticks that were measured and not recorded.
@@ -234,7 +249,7 @@ impl Writer {
             self.push(&Line::Lost(lost.saturating_sub(self.told_lost)));
             self.told_lost = lost;
         }
-        if let Err(error) = self.flush() {
+        if let Err(error) = self.flush(notes) {
             notes.count_lost(ticks);
             self.lines.clear();
             // Half of a line may be there.
@@ -276,7 +291,16 @@ impl Writer {
         self.push(&Line::Scope(scope));
     }
 
-    fn flush(&mut self) -> io::Result<()> {
+    fn flush(&mut self, notes: &Notes) -> io::Result<()> {
+        if self.ring.begin_anew()? {
+            notes.begun_anew.count(1);
+            let directory = self.directory.display();
+            tracing::warn!(%directory, "the recording was deleted or cut off; it is begun anew, and what it held is gone");
+            self.part = self.part.saturating_add(1);
+            let lines = std::mem::take(&mut self.lines);
+            self.head();
+            self.lines.extend(lines);
+        }
         if self.ring.is_full(self.lines.len()) {
             let lines = std::mem::take(&mut self.lines);
             self.part = self.part.saturating_add(1);

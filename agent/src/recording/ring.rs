@@ -1,8 +1,8 @@
 //! Two files that are never larger than was set, nor than this process may make a file.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
@@ -57,11 +57,38 @@ impl Ring {
         Ok(())
     }
 
+    /// Looks whether the newer file is still the one that is written, and as long as it was made; else begins anew
+    /// in its place, and says so.
+    pub(super) fn begin_anew(&mut self) -> io::Result<bool> {
+        let own = self.file.metadata()?;
+        let found = fs::symlink_metadata(self.directory.join(NEWER));
+        let id = |meta: &Metadata| (meta.dev(), meta.ino());
+        let is_there = found.is_ok_and(|found| id(&found) == id(&own));
+        if is_there && own.len() >= self.written {
+            return Ok(false);
+        }
+        if is_there {
+            self.written = own.len();
+        } else {
+            fs::create_dir_all(&self.directory)?;
+            (self.file, self.written) = open(&self.directory)?;
+        }
+        if self.written > 0 {
+            self.write(b"\n")?;
+        }
+        Ok(true)
+    }
+
     /// Appends whole lines.
     pub(super) fn write(&mut self, lines: &[u8]) -> io::Result<()> {
+        let written = self.file.write_all(lines);
         let more = u64::try_from(lines.len()).unwrap_or(u64::MAX);
-        self.written = self.written.saturating_add(more);
-        self.file.write_all(lines)
+        self.written = match &written {
+            Ok(()) => self.written.saturating_add(more),
+            // Part of it may be there.
+            Err(_error) => self.file.metadata().map_or(self.written, |meta| meta.len()),
+        };
+        written
     }
 }
 
@@ -118,6 +145,36 @@ mod tests {
         ring.write(b"{\"lost\":1}\n").unwrap();
         let text = fs::read_to_string(directory.path().join(NEWER)).unwrap();
         assert_eq!(text, "{\"tick\":{\"bu\n{\"lost\":1}\n");
+    }
+
+    #[test]
+    fn field_b7_a_file_that_is_deleted_cut_or_replaced_is_begun_anew() {
+        let above = tempfile::tempdir().unwrap();
+        let directory = above.path().join("recordings");
+        let path = directory.join(NEWER);
+        let mut ring = Ring::open(&directory, 1 << 20).unwrap();
+        let lost: [&dyn Fn(); 4] = [
+            &|| fs::remove_file(&path).unwrap(),
+            &|| fs::remove_dir_all(&directory).unwrap(),
+            &|| {
+                File::options()
+                    .write(true)
+                    .open(&path)
+                    .unwrap()
+                    .set_len(3)
+                    .unwrap();
+            },
+            &|| fs::rename(&path, directory.join("moved")).unwrap(),
+        ];
+        for lose in lost {
+            ring.write(b"line\n").unwrap();
+            assert!(!ring.begin_anew().unwrap());
+            lose();
+            assert!(ring.begin_anew().unwrap());
+            assert!(!ring.begin_anew().unwrap(), "told once");
+            ring.write(b"new\n").unwrap();
+            assert!(fs::read_to_string(&path).unwrap().ends_with("new\n"));
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use tidegate_abi::decision::Mode;
 
-use super::effect::{self, Effect, Effects, NoEffect};
+use super::effect::{self, Effect, Effects, Idle};
 use super::expiry::{Ending, Expires};
 use super::{Body, Options};
 use crate::config::schema::kind::{List, Maybe, Name, OneOf, Required, words};
@@ -88,7 +88,7 @@ impl Effects for AuthorityOptions {
             let mut origins = authority.origins.iter();
             let odd = origins.find(|origin| origin.contains(',') || origin.trim() != *origin)?;
             let hint = format!("\"{odd}\" is compared as it stands, with commas and blanks");
-            Some(NoEffect::new("each origin as a text of its own", hint))
+            Some(Idle::new("each origin as a text of its own", hint))
         }),
     ];
 }

@@ -6,7 +6,7 @@ use tidegate_abi::decision::Mode;
 use tidegate_limits::breaker::tally::{COUNT_MAX, REQUESTS_MAX};
 
 use super::amount::{Amount, Count};
-use super::effect::{self, Effect, Effects, NoEffect};
+use super::effect::{self, Effect, Effects, Idle};
 use super::expiry::{Ending, Expires};
 use super::{Body, Options};
 use crate::config::schema::kind::{Maybe, Name, OneOf, Required, Span, Whole, words};
@@ -196,7 +196,7 @@ impl Effects for DegradeOptions {
         Effect::always("threshold"),
         Effect::new("max_rt", |degrade| {
             let counts = degrade.grade == TripWord::SlowRatio;
-            NoEffect::when(
+            Idle::when(
                 !counts,
                 "with grade slow_ratio",
                 "this grade looks at errors, not at how long a request takes",

@@ -114,6 +114,7 @@ impl RuleSet {
     /// Lets the time of its rules begin. A rule that the set before has with the same end, and that says the same,
     /// goes on in its time, and one that has ended stays so.
     pub fn begin(&mut self, before: &Self, now: Moment) {
+        self.strain(before.is_strained());
         let fates = self.diff(before).fates;
         for (rule, fate) in self.rules_mut().iter_mut().zip(fates) {
             let Some(end) = &mut rule.end else { continue };

@@ -8,7 +8,7 @@ use tidegate_limits::window::COUNT_MAX;
 
 use super::amount::{Amount, Count};
 use super::cluster::Cluster;
-use super::effect::{self, Effect, Effects, NoEffect};
+use super::effect::{self, Effect, Effects, Idle};
 use super::expiry::{Ending, Expires};
 use super::resource::Resource;
 use super::{Body, Options, bounds};
@@ -26,6 +26,8 @@ pub struct Flow {
     pub limit_origin: LimitOrigin,
     /// Most passes in a window, or most requests in flight.
     pub count: Amount,
+    /// The same while the machine is strained, where that is another number.
+    pub strained: Option<Amount>,
     /// What is counted.
     pub grade: Grade,
     /// Where it is counted.
@@ -166,6 +168,9 @@ settings! {
         grade: GradeWord = GradeWord::Qps, OneOf::<GradeWord>::ANY;
         /// The limit. Fractions count: 0.5 is one in two windows where requests are paced.
         count: Amount = Amount::ZERO, Required(Count, "1000");
+        /// The limit while the host or a scope has too many threads ([threads] watermark) or trouble with garbage
+        /// collection ([law.evidence]). Not set: as always.
+        strained_count: Option<Amount> = None, Maybe(Count, "200");
         /// Length of the window of a qps rule.
         window: Duration = SECOND, Span::ms(100, 86_400_000);
         /// Whether the limit holds in every window of that length, not in the aligned ones alone.
@@ -200,6 +205,7 @@ impl Options for FlowOptions {
     fn body(&self, section: &mut Section<'_, '_>) -> Option<Body> {
         self.check_pattern(section);
         self.check_window(section);
+        self.check_strained(section);
         let resource = Resource::prove(&self.resource, self.regex, section);
         let behavior = self.behavior(section);
         let strategy = self.strategy(section);
@@ -207,6 +213,7 @@ impl Options for FlowOptions {
             resource: resource?,
             limit_origin: LimitOrigin::of(&self.limit_origin),
             count: self.count,
+            strained: self.strained_count,
             grade: match self.grade {
                 GradeWord::Concurrency => Grade::Concurrency,
                 GradeWord::Qps => Grade::Qps {
@@ -237,20 +244,24 @@ impl Effects for FlowOptions {
         Effect::always("grade"),
         Effect::new("count", |flow| {
             let unlimited = flow.is_plain_second() && flow.count.whole() >= COUNT_MAX;
-            NoEffect::when(
+            Idle::when(
                 unlimited,
                 "a count that is reached",
                 "a window counts no further, so this limits nobody",
             )
         }),
+        Effect::new("strained_count", |flow| {
+            let same = flow.strained_count == Some(flow.count);
+            Idle::when(same, "less than the count", "it is the same as the count")
+        }),
         Effect::new("window", |flow| {
-            NoEffect::when(flow.is_in_flight(), WHERE, IN_FLIGHT)
+            Idle::when(flow.is_in_flight(), WHERE, IN_FLIGHT)
         }),
         Effect::always("strict"),
         Effect::always("strategy"),
         Effect::new("reference", |flow| {
             let direct = flow.strategy == StrategyWord::Direct;
-            NoEffect::when(
+            Idle::when(
                 direct,
                 "with strategy relate or chain alone",
                 "a direct rule does not look at it",
@@ -258,28 +269,28 @@ impl Effects for FlowOptions {
         }),
         Effect::new("behavior", |flow| {
             let idle = flow.is_in_flight() && flow.behavior != BehaviorWord::Reject;
-            NoEffect::when(
+            Idle::when(
                 idle,
                 WHERE,
                 "a rule of requests in flight refuses, it does not warm up or let wait",
             )
         }),
         Effect::new("warm_up_period", |flow| {
-            NoEffect::when(
+            Idle::when(
                 !flow.warms(),
                 "with grade qps and behavior warm_up or warm_up_pace",
                 "nothing warms up",
             )
         }),
         Effect::new("cold_factor", |flow| {
-            NoEffect::when(
+            Idle::when(
                 !flow.warms(),
                 "with grade qps and behavior warm_up or warm_up_pace",
                 "nothing warms up",
             )
         }),
         Effect::new("max_queueing_time", |flow| {
-            NoEffect::when(
+            Idle::when(
                 !flow.paces(),
                 "with grade qps and behavior pace or warm_up_pace",
                 "nobody waits",
@@ -330,6 +341,20 @@ impl FlowOptions {
                 &["cluster", "regex"],
                 "no cluster part",
                 "a regex rule has none",
+            );
+        }
+    }
+
+    fn check_strained(&self, section: &mut Section<'_, '_>) {
+        let over = self
+            .strained_count
+            .is_some_and(|strained| strained.get() > self.count.get());
+        if over {
+            let allowed = format!("at most the count, {}", self.count);
+            section.refuse(
+                &["strained_count", "count"],
+                allowed,
+                "a strained machine takes less",
             );
         }
     }

@@ -25,6 +25,7 @@ pub mod resource;
 pub mod sentinel;
 pub mod set;
 mod shadow;
+mod strain;
 pub mod system;
 
 use tidegate_abi::decision::{Mode, RefusalKind};
@@ -82,6 +83,8 @@ pub struct Rule {
     pub body: Body,
     /// When it ends by itself; `None` is never.
     pub end: Option<End>,
+    /// The usual count of a flow rule while the strained one is in its place.
+    pub usual: Option<Amount>,
     /// Where it stands.
     pub place: Place,
     /// Its id.
@@ -109,6 +112,7 @@ impl Rule {
             mode: Mode::Enforce,
             body: Body::System(marks.clone()),
             end: None,
+            usual: None,
             id_spot: spot("id"),
             count_spot: spot("count"),
             reference_spot: spot("reference"),
@@ -241,7 +245,10 @@ impl Body {
             Self::Authority(_) => {}
             Self::System(system) => system.clear_limits(),
             Self::Param(param) => param.clear_limits(),
-            Self::Flow(flow) => flow.count = Amount::ZERO,
+            Self::Flow(flow) => {
+                flow.count = Amount::ZERO;
+                flow.strained = None;
+            }
             Self::Degrade(degrade) => degrade.clear_limits(),
         }
         RuleKey(body)
@@ -280,6 +287,7 @@ pub trait Options: Settings + Effects {
             mode: self.mode(),
             body,
             end: self.expires().map(End::new),
+            usual: None,
             place,
             id_spot: section.spot("id"),
             count_spot: section.spot("count"),

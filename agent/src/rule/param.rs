@@ -7,7 +7,7 @@ use tidegate_abi::decision::Mode;
 use tidegate_limits::param::token_bucket::TOKENS_MAX;
 
 use super::cluster::Cluster;
-use super::effect::{self, Effect, Effects, NoEffect};
+use super::effect::{self, Effect, Effects, Idle};
 use super::expiry::{Ending, Expires};
 use super::flow::GradeWord;
 use super::resource::Resource;
@@ -314,20 +314,20 @@ impl Effects for ParamOptions {
         Effect::always("grade"),
         Effect::new("count", |param| {
             let unlimited = param.is_bucket() && !param.strict && param.count > TOKENS_MAX;
-            NoEffect::when(
+            Idle::when(
                 unlimited,
                 "a count that is reached",
                 "no value passes as much, so this limits nobody",
             )
         }),
         Effect::new("window", |param| {
-            NoEffect::when(param.is_in_flight(), "with grade qps", IN_FLIGHT)
+            Idle::when(param.is_in_flight(), "with grade qps", IN_FLIGHT)
         }),
         Effect::always("burst"),
         Effect::always("strict"),
         Effect::new("behavior", |param| {
             let idle = param.is_in_flight() && param.behavior == ParamBehavior::Pace;
-            NoEffect::when(
+            Idle::when(
                 idle,
                 "with grade qps",
                 "a rule of requests in flight refuses, it does not let wait",
@@ -335,7 +335,7 @@ impl Effects for ParamOptions {
         }),
         Effect::new("max_queueing_time", |param| {
             let paces = !param.is_in_flight() && param.behavior == ParamBehavior::Pace;
-            NoEffect::when(!paces, "with grade qps and behavior pace", "nobody waits")
+            Idle::when(!paces, "with grade qps and behavior pace", "nobody waits")
         }),
         Effect::always("items"),
         Effect::new("cluster", |param| {

@@ -19,6 +19,8 @@ pub struct RuleSet {
     rules: Vec<Rule>,
     warnings: Vec<Fault>,
     quirks: Quirks,
+    /// Whether the counts for a strained machine are in place.
+    strained: bool,
 }
 
 /// What became of a rule of a new set.
@@ -110,6 +112,15 @@ impl RuleSet {
     /// The rules, in the order of the files.
     pub fn rules(&self) -> &[Rule] {
         &self.rules
+    }
+
+    /// Whether the counts for a strained machine are in place.
+    pub const fn is_strained(&self) -> bool {
+        self.strained
+    }
+
+    pub(super) const fn set_strained(&mut self, strained: bool) {
+        self.strained = strained;
     }
 
     pub(super) fn rules_mut(&mut self) -> &mut [Rule] {

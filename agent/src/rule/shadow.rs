@@ -23,6 +23,7 @@ fn plain(rule: &Rule) -> Option<((&str, bool, Grade), Amount)> {
         limit_origin: LimitOrigin::Default,
         strategy: Strategy::Direct,
         cluster: None,
+        strained: None,
         grade,
         count,
     } = flow

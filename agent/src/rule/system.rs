@@ -6,7 +6,7 @@ use tidegate_abi::decision::Mode;
 use tidegate_limits::window::COUNT_MAX;
 
 use super::amount::{Amount, Count, Share};
-use super::effect::{self, Effect, Effects, NoEffect};
+use super::effect::{self, Effect, Effects, Idle};
 use super::expiry::{Ending, Expires};
 use super::{Body, Options};
 use crate::config::schema::kind::{Maybe, Name, OneOf, Span, Whole};
@@ -126,7 +126,7 @@ impl Effects for SystemOptions {
         Effect::always("load"),
         Effect::new("cpu", |system| {
             let never = system.cpu == Some(Amount::ONE);
-            NoEffect::when(
+            Idle::when(
                 never,
                 "a share under 1",
                 "the CPUs are never used to more than all of them",
@@ -135,7 +135,7 @@ impl Effects for SystemOptions {
         Effect::always("avg_rt"),
         Effect::new("concurrency", |system| {
             let never = system.concurrency == Some(u32::MAX);
-            NoEffect::when(
+            Idle::when(
                 never,
                 "a number that is reached",
                 "there are never as many requests in flight",
@@ -143,7 +143,7 @@ impl Effects for SystemOptions {
         }),
         Effect::new("qps", |system| {
             let never = system.qps.is_some_and(|qps| qps.whole() >= COUNT_MAX);
-            NoEffect::when(
+            Idle::when(
                 never,
                 "a number that is reached",
                 "a second counts no further, so this limits nobody",

@@ -34,6 +34,8 @@ pub(super) struct Keeper {
     context: Arc<Context>,
     /// Rules in force.
     rules: usize,
+    /// Whether the counts that rules have for a strained machine are in force.
+    strained: bool,
     /// Faults that were told last, until a reload succeeds.
     complained: Vec<Fault>,
     /// Where good rules are kept for the next start.
@@ -66,6 +68,7 @@ impl Keeper {
             given,
             context,
             rules,
+            strained: false,
             complained: Vec::new(),
             keep,
             told_state: String::new(),
@@ -253,6 +256,32 @@ impl Keeper {
         if line != self.told_state {
             ready::state(&line);
             self.told_state = line;
+        }
+    }
+
+    /// Puts the counts in force that rules have for a strained machine, while some scope is.
+    pub(super) async fn strain_rules(&mut self) {
+        let snapshot = self.context.control.snapshot();
+        let scope = snapshot
+            .scopes
+            .iter()
+            .find(|scope| scope.published.strain.is_some());
+        let strained = scope.is_some();
+        if strained == self.strained {
+            return;
+        }
+        match reload::strain_rules(&self.context.tenants, strained).await {
+            Ok(0) => self.strained = strained,
+            Ok(_tenants) => {
+                self.strained = strained;
+                let scope = scope.map_or("none", |scope| &scope.name);
+                tracing::warn!(
+                    scope,
+                    strained,
+                    "rules with a strained_count change their limits"
+                );
+            }
+            Err(faults) => self.complain("rules keep the counts that they have", &faults),
         }
     }
 

@@ -115,6 +115,23 @@ pub(super) async fn end_rules(tenants: &Tenants) -> Result<usize, Vec<Fault>> {
     Ok(ended)
 }
 
+/// Puts the counts in force that rules have for a strained machine, or the usual ones. How many tenants have such rules.
+///
+/// # Errors
+/// As for [`rules`].
+pub(super) async fn strain_rules(tenants: &Tenants, strained: bool) -> Result<usize, Vec<Fault>> {
+    let mut changed = 0_usize;
+    for named in tenants.iter() {
+        let tenant = &named.tenant;
+        let before = Arc::clone(tenant.directory().limits().rules());
+        if let Some(next) = before.strained(strained) {
+            Box::pin(put_in_force(&Arc::new(next), tenant, "rules")).await?;
+            changed = changed.saturating_add(1);
+        }
+    }
+    Ok(changed)
+}
+
 /// How long until the next rule ends.
 pub(super) fn next_end(tenants: &Tenants) -> Option<Duration> {
     let ends = tenants.iter().filter_map(|named| {

@@ -53,7 +53,10 @@ pub(super) async fn serve(agent: Agent) -> Result<(), Ended> {
                 ready = true;
                 ready::ready();
             }
-            _ = second.tick() => kept.show(),
+            _ = second.tick() => {
+                kept.show();
+                kept.strain_rules().await;
+            }
             () = kept.next_end() => kept.end_rules().await,
             _ = reload.recv() => {
                 kept.reload().await;

@@ -43,6 +43,8 @@ pub fn scrape(context: &Context, tenants: &[Named]) -> Scrape {
         scrape.set_count(MetricId::EarlyTicks, &[pressure.name()], count);
     }
     scrape.set_count(MetricId::RecordingLost, &[], snapshot.recording_lost);
+    let begun_anew = snapshot.recordings_begun_anew;
+    scrape.set_count(MetricId::RecordingBegunAnew, &[], begun_anew);
     fill_process(&mut scrape);
     scrape
 }

@@ -213,6 +213,8 @@ metric_table! {
         "How much later than planned a tick began.";
     PortTurnedAway: "tidegate_metrics_port_turned_away_total" Counter None [Cause]
         "Connections and requests that the TCP port of the metrics did not serve, by the reason.";
+    RecordingBegunAnew: "tidegate_recording_begun_anew_total" Counter None []
+        "Times that the recording was found deleted or cut off, and was begun anew.";
     RecordingLost: "tidegate_recording_lost_ticks_total" Counter None []
         "Ticks of scopes that were measured and could not be recorded.";
     PermitsExpired: "tidegate_permits_expired_total" Counter None [Tenant]

@@ -197,6 +197,8 @@ pub struct RuleReport {
     in_force: bool,
     /// Why not; null where they are.
     not_in_force: Option<&'static str>,
+    /// Whether its `strained_count` is in force.
+    strained: bool,
     /// How long until it ends by itself; null where it does not.
     ends_in_s: Option<f64>,
     /// What of it has no effect, or is odd otherwise.
@@ -284,6 +286,7 @@ fn rules_of(named: &Named) -> Vec<RuleReport> {
             place: rule.place.to_string(),
             in_force: rule.rest().is_none(),
             not_in_force: rule.rest().map(Rest::text),
+            strained: rule.usual.is_some(),
             ends_in_s: ends_in_s(rule),
             warnings: set
                 .warnings_of(rule)

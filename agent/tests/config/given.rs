@@ -36,6 +36,7 @@ pub(crate) fn plain_flow(resource: &str, count: f64) -> Flow {
         resource: name(resource),
         limit_origin: LimitOrigin::Default,
         count: amount(count),
+        strained: None,
         grade: Grade::Qps {
             window: SECOND,
             strict: false,

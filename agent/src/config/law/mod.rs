@@ -1,5 +1,6 @@
 //! The options of the law.
 
+mod idle;
 mod numbers;
 
 use std::time::Duration;
@@ -8,6 +9,7 @@ use tidegate_limits::law::HISTORY_TICKS;
 
 pub use numbers::settings_of;
 
+use super::schema::effect::Effects as _;
 use super::schema::kind::{Group, Number, OneOf, Span, Whole, words};
 use super::schema::settings::{Section, settings};
 
@@ -61,6 +63,7 @@ settings! {
 }
 
 fn check_law(law: &Law, section: &mut Section<'_, '_>) {
+    law.warn(section);
     let hint = "the limit to enter overload is wider than the limit inside";
     if law.entry.delay < law.tight.delay {
         let allowed = "`entry.delay` at least `tight.delay`";
@@ -166,6 +169,8 @@ settings! {
         gc_ratio: f64 = 0.1, Number::RATIO;
         /// Full collections within 10 s that are still no trouble.
         full_gc: u32 = 2, Whole { min: 0, max: 1_000 };
+        /// Share of a JVM's largest heap that is in use even after collections, from which on it is trouble; 1 is never.
+        heap_ratio: f64 = 0.95, Number::RATIO;
         /// How far trouble with garbage collection lowers the CPU marks.
         gc_shift_ratio: f64 = 0.15, Number::RATIO;
         /// Own share of the busy CPU under which other work is the cause.

@@ -82,6 +82,7 @@ impl Threads {
         Some(numbers::Threads {
             watermark: self.watermark?,
             leave_share: self.leave_ratio,
+            cpu_shift: self.cpu_shift_ratio,
             hold_ns: nanoseconds(self.hold),
         })
     }
@@ -149,6 +150,11 @@ impl Evidence {
             steal: self.steal_ratio,
             gc_share: self.gc_ratio,
             full_gc: self.full_gc,
+            heap: if self.heap_ratio < 1.0 {
+                self.heap_ratio
+            } else {
+                f64::INFINITY
+            },
             gc_shift: self.gc_shift_ratio,
             own_share: self.own_ratio,
         }

@@ -5,6 +5,7 @@
 //! [`Kind`](kind::Kind), which says what is allowed, reads a value and writes one. From the same table come
 //! the typed values, the faults and the shipped file.
 
+pub mod effect;
 pub mod fault;
 pub mod json;
 pub mod kind;

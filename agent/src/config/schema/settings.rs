@@ -1,10 +1,10 @@
 //! A table of options as a typed struct.
 
+use super::effect::asks;
 use super::fault::{Fault, Place, Sink, Spot};
 use super::kind::{Kind, Shown};
 use super::source::shown;
 use super::{Member, Node, Value};
-use crate::rule::effect::asks;
 
 /// A group of options that `settings!` made.
 pub trait Settings: Clone + Default {
@@ -19,7 +19,9 @@ pub trait Settings: Clone + Default {
     fn unset(&self) -> Vec<&'static str> {
         let defaults = Self::default().rows();
         let rows = self.rows().into_iter().zip(defaults);
-        rows.filter(|(row, default)| row.shown == default.shown)
+        // What must be given shows an example whatever it holds.
+        let holds = |row: &Row| !matches!(row.shown, Shown::Unset(_));
+        rows.filter(|(row, default)| holds(row) && row.shown == default.shown)
             .map(|(row, _default)| row.key)
             .collect()
     }
@@ -29,6 +31,8 @@ pub trait Settings: Clone + Default {
         let mut section = Section::open(node, path, sink)?;
         let settings = Self::read(&mut section, base);
         section.close();
+        // The shipped file holds every default: who leaves one as it is asks for nothing.
+        section.take_for_unset(settings.unset());
         settings.check(&mut section);
         Some(settings)
     }

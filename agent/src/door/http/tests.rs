@@ -291,7 +291,7 @@ async fn the_status_has_its_shape() {
     assert_eq!(
         door.get("/v1/rules").await.json(),
         json!({"generation": 1, "rules": [{"tenant": "default", "kind": "flow", "id": "few", "mode": "enforce",
-            "resource": "a", "place": "rules.toml:1:1", "in_force": true, "not_in_force": null, "ends_in_s": null, "warnings": []}]})
+            "resource": "a", "place": "rules.toml:1:1", "in_force": true, "not_in_force": null, "strained": false, "ends_in_s": null, "warnings": []}]})
     );
 }
 

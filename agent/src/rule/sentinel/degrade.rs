@@ -12,7 +12,7 @@ use crate::config::schema::settings::{Section, settings};
 use crate::rule::Amount;
 use crate::rule::amount::Share;
 use crate::rule::degrade::{DegradeOptions, REQUESTS, TripWord};
-use crate::rule::effect::{Effect, Effects, NoEffect};
+use crate::rule::effect::{Effect, Effects, Idle};
 
 const GRADES: Code<TripWord> = Code {
     codes: &[
@@ -55,7 +55,7 @@ impl Effects for DegradeFields {
         Effect::new("limitApp", |degrade| no_callers(&degrade.limit_app)),
         Effect::new("slowRatioThreshold", |degrade| {
             let counts = degrade.grade == TripWord::SlowRatio;
-            NoEffect::when(!counts, "with grade 0", "this grade looks at errors alone")
+            Idle::when(!counts, "with grade 0", "this grade looks at errors alone")
         }),
         Effect::always("timeWindow"),
         Effect::always("statIntervalMs"),

@@ -22,7 +22,7 @@ use tidegate_abi::decision::RefusalKind;
 use entity::{Spelling, unwrapped};
 use kind::Form;
 
-use super::effect::NoEffect;
+use super::effect::Idle;
 use super::{Effects, Options, Rule};
 use crate::config::schema::fault::Sink;
 use crate::config::schema::settings::{Section, Settings};
@@ -152,9 +152,9 @@ pub(super) fn fields_of(kind: &str) -> Vec<crate::config::schema::settings::Row>
 }
 
 /// Callers that a kind of rule does not look at; `default` says nobody in particular.
-fn no_callers(limit_app: &str) -> Option<NoEffect> {
+fn no_callers(limit_app: &str) -> Option<Idle> {
     let named = !matches!(limit_app.trim(), "" | "default");
-    NoEffect::when(
+    Idle::when(
         named,
         "default",
         "this kind of rule does not look at callers: it holds all of them",
@@ -162,9 +162,9 @@ fn no_callers(limit_app: &str) -> Option<NoEffect> {
 }
 
 /// The part of a rule that other hosts share, where the rule is not shared.
-fn own_cluster(mode: bool, config: Option<&cluster::ClusterFields>) -> Option<NoEffect> {
+fn own_cluster(mode: bool, config: Option<&cluster::ClusterFields>) -> Option<Idle> {
     let idle = !mode && config.is_some_and(|config| config.flow_id > 0);
-    NoEffect::when(
+    Idle::when(
         idle,
         "with clusterMode true",
         "the rule is of this host alone",

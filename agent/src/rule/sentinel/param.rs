@@ -15,7 +15,7 @@ use crate::config::schema::kind::{
 use crate::config::schema::settings::{Section, Settings as _, settings};
 use crate::config::schema::{Node, Value};
 use crate::rule::Amount;
-use crate::rule::effect::{Effect, Effects, NoEffect};
+use crate::rule::effect::{Effect, Effects, Idle};
 use crate::rule::flow::GradeWord;
 use crate::rule::param::{AnyValue, ItemOptions, ItemType, ParamBehavior, ParamOptions};
 
@@ -67,13 +67,13 @@ impl Effects for ParamFields {
         Effect::new("limitApp", |param| no_callers(&param.limit_app)),
         Effect::new("burstCount", |param| {
             let allowed = "0, or with grade 1 and controlBehavior 0";
-            NoEffect::when(!param.is_bucket(), allowed, "only a bucket has a burst")
+            Idle::when(!param.is_bucket(), allowed, "only a bucket has a burst")
         }),
         // Of values that it does not know, Sentinel takes the first.
         Effect::new("controlBehavior", |param| {
             let idle = param.grade == GradeWord::Concurrency
                 && param.control_behavior == ParamBehavior::Pace;
-            NoEffect::when(
+            Idle::when(
                 idle,
                 "0, or with grade 1",
                 "requests in flight are refused, they do not wait",
@@ -82,13 +82,13 @@ impl Effects for ParamFields {
         Effect::new("maxQueueingTimeMs", |param| {
             let paces =
                 param.grade == GradeWord::Qps && param.control_behavior == ParamBehavior::Pace;
-            NoEffect::when(!paces, "with grade 1 and controlBehavior 2", "nobody waits")
+            Idle::when(!paces, "with grade 1 and controlBehavior 2", "nobody waits")
         }),
         Effect::new("clusterMode", |param| {
             let in_flight = param.grade == GradeWord::Concurrency;
             let hint =
                 "only passes are shared by hosts: requests in flight are held to the count on each";
-            NoEffect::when(in_flight, "false, or with grade 1", hint)
+            Idle::when(in_flight, "false, or with grade 1", hint)
         }),
         Effect::new("clusterConfig", |param| {
             own_cluster(param.cluster_mode, param.cluster_config.as_ref())

@@ -7,7 +7,7 @@ use super::{Foreign, no_callers};
 use crate::config::schema::kind::{Maybe, OneOf};
 use crate::config::schema::settings::{Section, settings};
 use crate::rule::Amount;
-use crate::rule::effect::{Effect, Effects, NoEffect};
+use crate::rule::effect::{Effect, Effects, Idle};
 use crate::rule::system::SystemOptions;
 
 settings! {
@@ -39,7 +39,7 @@ impl Effects for SystemFields {
     const EFFECTS: &'static [Effect<Self>] = &[
         Effect::new("resource", |_system| {
             let hint = "a system rule is for all inbound work";
-            Some(NoEffect::new("no resource", hint))
+            Some(Idle::new("no resource", hint))
         }),
         Effect::new("limitApp", |system| {
             system.limit_app.as_deref().and_then(no_callers)

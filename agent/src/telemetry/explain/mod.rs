@@ -61,6 +61,8 @@ struct RuleNow {
     last: Option<Last>,
     /// Why no request is held against it; null where requests are.
     not_in_force: Option<&'static str>,
+    /// Whether its `strained_count` is in force.
+    strained: bool,
     /// How long until it ends by itself; null where it does not.
     ends_in_s: Option<f64>,
     /// What of it has no effect, or is odd otherwise.
@@ -155,6 +157,7 @@ impl RuleNow {
             observed_total: 0,
             last: None,
             not_in_force: rule.rest().map(Rest::text),
+            strained: rule.usual.is_some(),
             ends_in_s: ends_in_s(rule),
             warnings: Vec::new(),
             now: Value::Null,

@@ -108,9 +108,10 @@ fn whose_work(sample: &Sample, marks: &settings::Evidence) -> Cause {
     }
 }
 
-/// Whether there were more full collections than are no trouble.
+/// Whether there were more full collections than are no trouble, or they leave the heap as good as full.
 pub(super) fn gc_trouble(sample: &Sample, marks: &settings::Evidence) -> bool {
-    sample.full_gc.is_some_and(|count| count > marks.full_gc)
+    let often = sample.full_gc.is_some_and(|count| count > marks.full_gc);
+    often || over(sample.heap_used, marks.heap)
 }
 
 /// Whether the scope itself used less than its share of the busy CPU.

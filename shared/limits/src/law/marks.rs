@@ -3,8 +3,7 @@
 use tidegate_abi::decision::{Cause, ScopeState};
 
 use super::evidence::gc_trouble;
-use super::sample::Sample;
-use super::settings::{Action, Settings};
+use super::settings::Action;
 use super::step::Step;
 use crate::threshold::{self, Threshold};
 
@@ -44,10 +43,10 @@ impl Marks {
         self.lowered = false;
     }
 
-    /// Takes a tick into account. Trouble with garbage collection lowers the CPU marks.
+    /// Takes a tick into account. Trouble with garbage collection, and too many threads, lower the CPU marks.
     pub(super) fn step(&mut self, tick: &Step<'_>) -> Overlay {
         let (sample, settings) = (&tick.sample, tick.settings);
-        let cpu = self.step_cpu(sample, settings);
+        let cpu = self.step_cpu(tick);
         let load = step(
             &mut self.load,
             sample.load_per_cpu,
@@ -67,14 +66,15 @@ impl Marks {
     }
 
     /// What the lowered mark began ends when the mark is back: under the usual mark the value is healthy then.
-    fn step_cpu(&mut self, sample: &Sample, settings: &Settings) -> bool {
+    fn step_cpu(&mut self, tick: &Step<'_>) -> bool {
+        let (sample, settings) = (&tick.sample, tick.settings);
         let usual = settings.marks.cpu;
         let over_usual = usual
             .zip(sample.busy)
             .is_some_and(|(marks, busy)| busy >= marks.enter);
-        let mut marks = cpu_marks(sample, settings);
-        let collecting = gc_trouble(sample, &settings.evidence);
-        if self.lowered && !collecting {
+        let mut marks = cpu_marks(tick);
+        let lowering = shift(tick) > 0.0;
+        if self.lowered && !lowering {
             marks = marks.map(|marks| threshold::Settings {
                 leave: marks.enter,
                 ..marks
@@ -82,20 +82,25 @@ impl Marks {
         }
         let was_active = self.cpu.is_active();
         let active = step(&mut self.cpu, sample.busy, sample.tick_ns, marks);
-        let began_lowered = self.lowered || (!was_active && collecting);
+        let began_lowered = self.lowered || (!was_active && lowering);
         self.lowered = active && began_lowered && !over_usual;
         active
     }
 }
 
-/// The CPU marks of a tick, lower while there is trouble with garbage collection.
-pub(super) fn cpu_marks(sample: &Sample, settings: &Settings) -> Option<threshold::Settings> {
-    let shift = if gc_trouble(sample, &settings.evidence) {
-        settings.evidence.gc_shift
-    } else {
-        0.0
-    };
-    settings.marks.cpu.map(|marks| marks.lowered(shift))
+/// The CPU marks of a tick, lower while there is trouble with garbage collection or there are too many threads.
+pub(super) fn cpu_marks(tick: &Step<'_>) -> Option<threshold::Settings> {
+    let marks = tick.settings.marks.cpu;
+    marks.map(|marks| marks.lowered(shift(tick)))
+}
+
+/// How far the CPU marks are lowered: as far as the larger trouble asks for.
+fn shift(tick: &Step<'_>) -> f64 {
+    let evidence = &tick.settings.evidence;
+    let collecting = gc_trouble(&tick.sample, evidence);
+    let by_heap = if collecting { evidence.gc_shift } else { 0.0 };
+    let threads = tick.settings.threads.filter(|_threads| tick.threads_over);
+    by_heap.max(threads.map_or(0.0, |threads| threads.cpu_shift))
 }
 
 /// Steps a threshold; one that is not set is forgotten.

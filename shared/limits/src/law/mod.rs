@@ -44,6 +44,7 @@ mod demand;
 mod effect;
 mod estimate;
 mod evidence;
+mod heap;
 mod history;
 mod marks;
 mod number;
@@ -72,6 +73,7 @@ use crate::healthy_run::HealthyRun;
 use demand::Demand;
 use effect::EffectCheck;
 use estimate::{Estimate, Limits, Situation};
+use heap::HeapFloor;
 use history::{History, Tick};
 use marks::Marks;
 use number::{ceil_u32, real};
@@ -109,6 +111,7 @@ pub struct Law {
     effect: EffectCheck,
     marks: Marks,
     threads: ThreadLimit,
+    heap: HeapFloor,
     run: HealthyRun,
     /// Why the scope is in overload; `None` while it is not.
     overload: Option<Cause>,
@@ -134,6 +137,7 @@ impl Default for Law {
             effect: EffectCheck::default(),
             marks: Marks::default(),
             threads: ThreadLimit::default(),
+            heap: HeapFloor::default(),
             run: HealthyRun::default(),
             overload: None,
             resting: false,
@@ -160,7 +164,8 @@ impl Law {
 
     /// Takes the sample of a tick and says what holds until the next one.
     pub fn step(&mut self, sample: &Sample, settings: &Settings) -> Published {
-        let sample = sample.measured();
+        let mut sample = sample.measured();
+        sample.heap_used = self.heap.step(&sample);
         self.now_ns = self.now_ns.saturating_add(sample.tick_ns);
         self.cpus = sample.cpus.unwrap_or(self.cpus);
         if settings.kind == Kind::Sentinel {
@@ -174,6 +179,7 @@ impl Law {
             evidence: Evidence::of(&sample, queue_mark, &settings.evidence),
             busy: sample.busy.unwrap_or_else(|| self.used_share(held)),
             held,
+            threads_over: self.threads.is_limited(),
             sample,
             settings,
         };

@@ -43,6 +43,9 @@ pub struct Published {
     /// CPU mark of this tick, a share of the CPUs: lower while there is trouble with garbage
     /// collection; `None` where the operator has none.
     pub cpu_mark: Option<f64>,
+    /// What strains the scope beside its CPU: too many threads, or trouble with garbage collection. Rules that have a
+    /// count for this take it.
+    pub strain: Option<Cause>,
     /// What spoke for a short CPU.
     pub evidence: Evidence,
     /// Mean demand, as a share of the capacity.
@@ -76,6 +79,7 @@ impl Published {
         surge_qps: None,
         ineffective: false,
         cpu_mark: None,
+        strain: None,
         evidence: Evidence::NONE,
         demand: 0.0,
         capacity_qps: None,

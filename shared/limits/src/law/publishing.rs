@@ -3,6 +3,7 @@
 use tidegate_abi::decision::{Cause, ScopeState};
 
 use super::estimate::Limits;
+use super::evidence::gc_trouble;
 use super::number::ceil_u32;
 use super::published::{Published, Watch};
 use super::settings::Action;
@@ -45,7 +46,8 @@ impl Law {
             held: ceil_u32(held),
             surge_qps: self.surge_qps(tick, &limits),
             ineffective,
-            cpu_mark: marks::cpu_marks(&tick.sample, settings).map(|marks| marks.enter),
+            cpu_mark: marks::cpu_marks(tick).map(|marks| marks.enter),
+            strain: self.strain(tick),
             evidence: tick.evidence,
             demand: self.demand.share(),
             capacity_qps: self.estimate.capacity(),
@@ -94,6 +96,14 @@ impl Law {
                 (state, cause, fewer.max(floor).min(limit))
             }
         }
+    }
+
+    /// What strains the scope beside its CPU; threads first, as they lower a limit.
+    fn strain(&self, tick: &Step<'_>) -> Option<Cause> {
+        if self.threads.is_limited() {
+            return Some(Cause::Threads);
+        }
+        gc_trouble(&tick.sample, &tick.settings.evidence).then_some(Cause::Gc)
     }
 
     fn own_state(&self) -> (ScopeState, Cause) {

@@ -44,6 +44,8 @@ pub struct Sample {
     pub gc_share: Option<f64>,
     /// Full collections within the last 10 s.
     pub full_gc: Option<u32>,
+    /// Share of the largest heap in use; of several JVMs the fullest.
+    pub heap_used: Option<f64>,
     /// Live threads of the scope.
     pub threads: Option<u32>,
     /// Load average of the last minute for each effective CPU (host only).
@@ -64,6 +66,7 @@ impl Sample {
             &mut self.psi_cpu,
             &mut self.steal,
             &mut self.gc_share,
+            &mut self.heap_used,
             &mut self.load_per_cpu,
         ] {
             *value = value.filter(|number| (0.0..MOST).contains(number));

@@ -178,6 +178,8 @@ pub struct Evidence {
     pub gc_share: f64,
     /// Full collections within 10 s that are still no trouble.
     pub full_gc: u32,
+    /// Share of the heap in use, even after collections, that is trouble.
+    pub heap: f64,
     /// How far trouble with garbage collection lowers the CPU marks.
     pub gc_shift: f64,
     /// Own share of the busy CPU under which other work is the cause.
@@ -195,6 +197,7 @@ impl Default for Evidence {
             steal: 0.1,
             gc_share: 0.1,
             full_gc: 2,
+            heap: 0.95,
             gc_shift: 0.15,
             own_share: 0.5,
         }
@@ -278,6 +281,8 @@ pub struct Threads {
     pub watermark: u32,
     /// Share of the requests then in flight that the limit leaves; never under one for each CPU.
     pub leave_share: f64,
+    /// How far the CPU marks are lowered meanwhile.
+    pub cpu_shift: f64,
     /// How long the limit holds before it expires by itself, ns.
     pub hold_ns: u64,
 }
@@ -288,6 +293,7 @@ impl Threads {
         Self {
             watermark,
             leave_share: 0.5,
+            cpu_shift: 0.0,
             hold_ns: 30_000_000_000,
         }
     }

@@ -18,6 +18,8 @@ pub(super) struct Step<'a> {
     pub busy: f64,
     /// Requests in the service and at its door (N), those included that only their tasks tell of.
     pub held: f64,
+    /// Whether too many threads hold a limit down, by the tick before.
+    pub threads_over: bool,
     pub settings: &'a Settings,
 }
 

@@ -51,6 +51,11 @@ impl ThreadLimit {
         }
     }
 
+    /// Whether the limit is in force.
+    pub(super) const fn is_limited(self) -> bool {
+        matches!(self, Self::Limited { .. })
+    }
+
     fn next(self, sample: &Sample, cpus: f64, settings: &Threads) -> Self {
         let over = sample.threads.map(|threads| threads > settings.watermark);
         match (self, over) {

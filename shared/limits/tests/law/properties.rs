@@ -26,11 +26,11 @@ prop_compose! {
         (inflight, accept_queue, threads) in (0..2000_u32, any::<Option<u32>>(), any::<Option<u32>>()),
         (cpus, busy, own, waiters) in (odd_number(), odd_number(), odd_number(), odd_number()),
         (throttle, steal, psi_cpu, load_per_cpu) in (odd_number(), odd_number(), odd_number(), odd_number()),
-        (gc_share, full_gc) in (odd_number(), any::<Option<u32>>()),
+        (gc_share, full_gc, heap_used) in (odd_number(), any::<Option<u32>>(), odd_number()),
     ) -> Sample {
         Sample {
             tick_ns, cpus, inflight, accept_queue, successes, rt_ns, passed, one_shot, shed, busy, own,
-            waiters, throttle, throttled_time: throttle, psi_cpu, steal, gc_share, full_gc, threads,
+            waiters, throttle, throttled_time: throttle, psi_cpu, steal, gc_share, full_gc, heap_used, threads,
             load_per_cpu,
         }
     }

@@ -196,3 +196,45 @@ fn field_l7_load_alone_is_no_overload_unless_an_operator_says_so() {
         (ScopeState::Overload, Cause::Load)
     );
 }
+
+#[test]
+fn field_r13_a_heap_that_collections_leave_full_lowers_the_cpu_mark() {
+    let full = Sample {
+        heap_used: Some(0.97),
+        ..half_load()
+    };
+    let mut law = warm();
+    let early = replay(&mut law, &full, 49);
+    assert_eq!((early.cpu_mark, early.strain), (Some(0.85), None));
+    let strained = replay(&mut law, &full, 1);
+    assert!((strained.cpu_mark.unwrap() - 0.70).abs() < 1e-9);
+    assert_eq!(strained.strain, Some(Cause::Gc));
+    let won_back = Sample {
+        heap_used: Some(0.4),
+        ..half_load()
+    };
+    let healed = replay(&mut law, &won_back, 1);
+    assert_eq!((healed.cpu_mark, healed.strain), (Some(0.85), None));
+}
+
+#[test]
+fn field_r13_too_many_threads_lower_the_cpu_mark_while_they_hold_a_limit() {
+    let threads = Threads {
+        cpu_shift: 0.25,
+        ..Threads::over(150)
+    };
+    let settings = Settings {
+        threads: Some(threads),
+        ..Settings::default()
+    };
+    let crowded = Sample {
+        threads: Some(200),
+        ..half_load()
+    };
+    let mut law = warm();
+    let strained = replay_with(&mut law, &crowded, 2, &settings);
+    assert_eq!(strained.strain, Some(Cause::Threads));
+    assert!((strained.cpu_mark.unwrap() - 0.60).abs() < 1e-9);
+    let expired = replay_with(&mut law, &crowded, 300, &settings);
+    assert_eq!((expired.cpu_mark, expired.strain), (Some(0.85), None));
+}
