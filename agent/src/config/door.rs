@@ -50,6 +50,10 @@ impl Effects for Http {
             let off = !http.metrics_enabled;
             Idle::when(off, "with metrics_enabled = true", "nothing listens there")
         }),
+        Effect::new("metrics_hosts", |http| {
+            let off = !http.metrics_enabled;
+            Idle::when(off, "with metrics_enabled = true", "nobody can ask there")
+        }),
         Effect::always("permit_time_to_live"),
         Effect::always("max_wait"),
     ];

@@ -6,6 +6,7 @@ pub mod fill;
 mod kernel;
 pub mod metric;
 pub mod reload;
+pub mod rules;
 pub mod scrape;
 pub mod signal;
 pub mod status;

@@ -17,14 +17,12 @@ use super::reload::Refused;
 use super::signal::Signal;
 use super::threads;
 use super::turned_away;
-use super::warnings::{Warning, Warnings};
+use super::warnings::Warnings;
 use super::why::{refuses, why};
 use crate::control::{ScopeSnapshot, Snapshot, WaiterRung};
 use crate::door::Context;
 use crate::door::tenants::Named;
 use crate::kernel::Telemetry;
-use crate::rule::expiry::Moment;
-use crate::rule::{Rest, Rule};
 use crate::signal::{Pressure, TriggerForm, readable};
 use crate::tenant::Tenant;
 use crate::tenant::breakers::BreakerNow;
@@ -183,28 +181,6 @@ struct Client {
     held: u64,
 }
 
-/// A rule, as `GET /v1/rules` tells it.
-#[derive(Debug, Serialize)]
-pub struct RuleReport {
-    tenant: String,
-    kind: &'static str,
-    id: String,
-    mode: &'static str,
-    /// Name or pattern; null for a rule on a scope.
-    resource: Option<String>,
-    place: String,
-    /// Whether requests are held against it.
-    in_force: bool,
-    /// Why not; null where they are.
-    not_in_force: Option<&'static str>,
-    /// Whether its `strained_count` is in force.
-    strained: bool,
-    /// How long until it ends by itself; null where it does not.
-    ends_in_s: Option<f64>,
-    /// What of it has no effect, or is odd otherwise.
-    warnings: Vec<Warning>,
-}
-
 impl Status {
     /// The status now, of the agent, the scopes and these tenants.
     pub fn of(context: &Context, tenants: &[Named]) -> Self {
@@ -265,41 +241,6 @@ pub fn resources(tenants: &[Named]) -> Vec<Resource> {
         all.collect::<Vec<_>>()
     };
     tenants.iter().flat_map(of_tenant).collect()
-}
-
-/// The rules of these tenants, in the order of their files.
-pub fn rules(tenants: &[Named]) -> Vec<RuleReport> {
-    tenants.iter().flat_map(rules_of).collect()
-}
-
-fn rules_of(named: &Named) -> Vec<RuleReport> {
-    let limits = named.tenant.directory().limits();
-    let set = limits.rules();
-    let rules = set.rules().iter();
-    rules
-        .map(|rule| RuleReport {
-            tenant: named.name.to_string(),
-            kind: rule.body.kind().name(),
-            id: rule.id.clone(),
-            mode: rule.mode.name(),
-            resource: rule.body.resource().map(str::to_owned),
-            place: rule.place.to_string(),
-            in_force: rule.rest().is_none(),
-            not_in_force: rule.rest().map(Rest::text),
-            strained: rule.usual.is_some(),
-            ends_in_s: ends_in_s(rule),
-            warnings: set
-                .warnings_of(rule)
-                .map(|fault| Warning::of(named, fault))
-                .collect(),
-        })
-        .collect()
-}
-
-/// How long until a rule ends by itself.
-pub(super) fn ends_in_s(rule: &Rule) -> Option<f64> {
-    let now = Moment::now();
-    rule.end.map(|end| end.left(now).as_secs_f64())
 }
 
 fn clients(tenants: &[Named], snapshot: &Snapshot) -> Vec<Client> {

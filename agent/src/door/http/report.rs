@@ -19,7 +19,8 @@ use crate::config::schema::source::shown;
 use crate::door::Context;
 use crate::door::tenants::Named;
 use crate::telemetry::explain::Explained;
-use crate::telemetry::status::{self, RuleReport, Status};
+use crate::telemetry::rules::Report;
+use crate::telemetry::status::{self, Status};
 use crate::telemetry::{fill, scrape};
 
 pub(super) async fn status(
@@ -59,7 +60,7 @@ pub(super) async fn resources(
 pub(super) struct Rules {
     /// That of the caller's own tenant.
     generation: u64,
-    rules: Vec<RuleReport>,
+    rules: Vec<Report>,
 }
 
 pub(super) async fn rules(
@@ -68,7 +69,7 @@ pub(super) async fn rules(
 ) -> Json<Rules> {
     Json(Rules {
         generation: caller.tenant().board().rules_generation(),
-        rules: status::rules(&caller.sees(&context)),
+        rules: crate::telemetry::rules::rules(&caller.sees(&context)),
     })
 }
 

@@ -40,6 +40,8 @@ impl Foreign for AuthorityFields {
     type Ours = AuthorityOptions;
     const NAMES: &'static [(&'static str, &'static str)] = &[("origins", "limitApp")];
     fn ours(&self, section: &mut Section<'_, '_>) -> AuthorityOptions {
+        // Of its blanks and commas more is said below.
+        section.take_for_unset(["limitApp"]);
         let parts = self
             .limit_app
             .split(',')

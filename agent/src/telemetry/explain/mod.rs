@@ -15,7 +15,8 @@ use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::ledger::{LastRefused, NodeCounts};
 
 use super::facts::HttpPermits;
-use super::status::{Resource, Scope, ends_in_s, scopes};
+use super::rules::ends_in_s;
+use super::status::{Resource, Scope, scopes};
 use super::warnings::Warning;
 use crate::door::Context;
 use crate::door::tenants::Named;
