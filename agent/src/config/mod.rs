@@ -13,6 +13,7 @@ pub mod law;
 pub mod schema;
 pub mod shipped;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -149,6 +150,14 @@ impl Config {
         let all = DirectorySource::new(&self.rules.dir, self.rules.quirks);
         std::iter::once(all)
             .chain(own.map(|tenant| self.rules_of(tenant)))
+            .collect()
+    }
+
+    /// The directories of all tenants' rules, each once.
+    pub fn rules_directories(&self) -> BTreeSet<PathBuf> {
+        let sources = self.rule_sources().into_iter();
+        sources
+            .map(|source| source.directory().to_owned())
             .collect()
     }
 

@@ -19,6 +19,7 @@ use crate::door::tenants::{Conditions, Named, Tenants};
 use crate::door::{self, Doors};
 use crate::kernel::{self, Telemetry};
 use crate::recording::{self, Recorder, Tap};
+use crate::rule_source::DirectoryWatch;
 use crate::signal::{PressureTriggers, Roots, Sampler};
 use crate::telemetry::facts::Facts;
 use crate::telemetry::reload::LastReading;
@@ -33,6 +34,8 @@ pub(super) struct Agent {
     pub(super) doors: Doors,
     pub(super) ticking: Ticking,
     pub(super) recorder: Option<Recorder>,
+    /// Of the directories of rules, begun before the rules were read: a change in between is seen.
+    pub(super) watches: Vec<DirectoryWatch>,
     pub(super) directory: PathBuf,
 }
 
@@ -43,6 +46,7 @@ pub(super) async fn assemble(options: Options) -> Result<Agent, Ended> {
     let settings = door::Settings::of(&loaded.config, options.directory.clone());
     let mut doors = Doors::open(&settings)?;
     let directory = options.directory.clone();
+    let watches = watches(&loaded.config);
     let begun = Box::pin(begin(options, (started, loaded), &mut doors)).await;
     let (keeper, ticking, recorder) = begun.inspect_err(|_ended| remove_sockets(&directory))?;
     Ok(Agent {
@@ -50,6 +54,7 @@ pub(super) async fn assemble(options: Options) -> Result<Agent, Ended> {
         doors,
         ticking,
         recorder,
+        watches,
         directory,
     })
 }
@@ -156,6 +161,11 @@ fn facts(directory: &Path, config_file: Option<&Path>, (config, rules): (&Config
         rules,
         rules_read: Some(Instant::now()),
     }
+}
+
+fn watches(config: &Config) -> Vec<DirectoryWatch> {
+    let directories = config.rules_directories().into_iter();
+    directories.map(DirectoryWatch::new).collect()
 }
 
 fn load(given: &Given) -> Result<Loaded, Ended> {

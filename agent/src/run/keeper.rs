@@ -120,10 +120,7 @@ impl Keeper {
 
     /// The directories of all tenants' rules, each once.
     pub(super) fn rules_directories(&self) -> BTreeSet<PathBuf> {
-        let sources = self.config.rule_sources().into_iter();
-        sources
-            .map(|source| source.directory().to_owned())
-            .collect()
+        self.config.rules_directories()
     }
 
     /// Reads everything again: configuration, then rules.

@@ -1,7 +1,7 @@
 //! The life of an agent: serve, reload, show, end.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,11 +31,12 @@ pub(super) async fn serve(agent: Agent) -> Result<(), Ended> {
         doors,
         ticking,
         recorder,
+        watches,
         directory,
     } = agent;
     let mut end = End::new()?;
     let mut reload = listen(SignalKind::hangup())?;
-    let mut watch = Watch::of(kept.rules_directories());
+    let mut watch = Watch::on(watches);
     let mut second = every(Duration::from_secs(1));
     let mut watchdog = ready::watchdog().map(every);
     let mut doors = open(doors, Arc::clone(kept.context()));
@@ -59,8 +60,12 @@ pub(super) async fn serve(agent: Agent) -> Result<(), Ended> {
             }
             () = kept.next_end() => kept.end_rules().await,
             _ = reload.recv() => {
+                let before = kept.rules_directories();
                 kept.reload().await;
-                watch = Watch::of(kept.rules_directories());
+                let now = kept.rules_directories();
+                if now != before {
+                    watch = Watch::on(now.into_iter().map(DirectoryWatch::new));
+                }
             }
             () = watch.changed() => kept.reload_rules().await,
         }
@@ -167,12 +172,12 @@ struct Watch {
 }
 
 impl Watch {
-    fn of(directories: impl IntoIterator<Item = PathBuf>) -> Self {
+    fn on(watches: impl IntoIterator<Item = DirectoryWatch>) -> Self {
         // Room for one is enough: all rules are read after any change.
         let (tell, changes) = channel(1);
         let mut tasks = JoinSet::new();
-        for directory in directories {
-            tasks.spawn(watch_on(DirectoryWatch::new(directory), tell.clone()));
+        for watch in watches {
+            tasks.spawn(watch_on(watch, tell.clone()));
         }
         Self {
             changes,
