@@ -278,7 +278,7 @@ impl Keeper {
                     "rules with a strained_count change their limits"
                 );
             }
-            Err(faults) => self.complain("rules keep the counts that they have", &faults),
+            Err(faults) => self.complain(Instead::Rules, &faults),
         }
     }
 

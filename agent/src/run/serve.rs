@@ -56,18 +56,18 @@ pub(super) async fn serve(agent: Agent) -> Result<(), Ended> {
             }
             _ = second.tick() => {
                 kept.show();
-                kept.strain_rules().await;
+                Box::pin(kept.strain_rules()).await;
             }
-            () = kept.next_end() => kept.end_rules().await,
+            () = kept.next_end() => Box::pin(kept.end_rules()).await,
             _ = reload.recv() => {
                 let before = kept.rules_directories();
-                kept.reload().await;
+                Box::pin(kept.reload()).await;
                 let now = kept.rules_directories();
                 if now != before {
                     watch = Watch::on(now.into_iter().map(DirectoryWatch::new));
                 }
             }
-            () = watch.changed() => kept.reload_rules().await,
+            () = watch.changed() => Box::pin(kept.reload_rules()).await,
         }
     }
     ready::stopping();
