@@ -96,16 +96,22 @@ fn has(java: &str, options: &[&str]) -> bool {
     version.status().is_ok_and(|status| status.success())
 }
 
+/// The command that works in a folder, and logs its collections there.
+fn working(java: &str, options: &[&str], dir: &Path) -> Command {
+    let program = dir.join("Working.java");
+    fs::write(&program, WORKING_JAVA).expect("writes the program");
+    let log = format!("-Xlog:gc:file={}", dir.join("gc.log").display());
+    let mut command = Command::new(java);
+    command.args(options).args([log.as_str(), "-Xmx128m"]);
+    command.arg(program).arg(dir).stdout(Stdio::null());
+    command
+}
+
 /// Runs the work and checks what is told of it; `false` where this cannot be done here.
 fn check(java: &str, name: &str, options: &[&str], right: Right) -> bool {
     let dir = TempDir::new().expect("a temporary folder");
     let at = |file: &str| dir.path().join(file);
-    fs::write(at("Working.java"), WORKING_JAVA).expect("writes the program");
-    let log = format!("-Xlog:gc:file={}", at("gc.log").display());
-    let mut command = Command::new(java);
-    command.args(options).args([log.as_str(), "-Xmx128m"]);
-    command.arg(at("Working.java")).arg(dir.path());
-    let Some(confined) = Confined::start(name, command.stdout(Stdio::null())) else {
+    let Some(confined) = Confined::start(name, &mut working(java, options, dir.path())) else {
         return false;
     };
     let mut sampler = Sampler::new(Roots::default());

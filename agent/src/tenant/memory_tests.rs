@@ -111,5 +111,7 @@ fn a_million_values_of_a_parameter_take_no_more_memory_than_one() {
     let passed = (1..1_000_000).filter(|value| ask(*value)).count();
     // A newcomer in a full set inherits what is left there, so most find no token.
     println!("{passed} of a million values passed, {before} bytes");
-    assert_eq!(resident_bytes(&tenant), before);
+    // The first request that the machine makes slow touches the page of response times.
+    let more = resident_bytes(&tenant) - before;
+    assert!(more <= 4096, "{more} bytes more");
 }

@@ -7,7 +7,8 @@ use tempfile::TempDir;
 use tidegate_abi::decision::{Reason, RefusalKind};
 use tidegate_segment::os::child::fork;
 
-use crate::test_agent::{Answers, Manners, TestAgent, concurrency, qps};
+use crate::test_agent::{Answers, Manners, TestAgent};
+use crate::test_rules::{concurrency, qps};
 use crate::tests::{client, room, until};
 use crate::{Client, Door, Permit, Refused, Resource};
 

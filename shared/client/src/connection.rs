@@ -18,15 +18,11 @@ use rustix::net::{
 use tidegate_abi::message::{
     Again, FRAME_MAX, FaultCode, Frame, HELLO_MAP, Message, NO_SEAT, Welcome,
 };
-use tidegate_segment::board::Board;
 use tidegate_segment::clock;
-use tidegate_segment::gate::Gate;
-use tidegate_segment::ledger::Ledger;
 use tidegate_segment::os::way::Way;
-use tidegate_segment::os::{map, memfd};
-use tidegate_segment::page::Page;
 
 use crate::error::ConnectError;
+use crate::pages::{self, Pages};
 use crate::session::Seated;
 
 /// How long the agent may take to answer a hello.
@@ -44,56 +40,6 @@ const SAME_CLOCK_NS: u64 = 1_000_000;
 #[derive(Debug)]
 pub(crate) struct Connection {
     socket: OwnedFd,
-}
-
-/// The pages of a session.
-#[derive(Debug)]
-pub(crate) struct Pages {
-    board: Page,
-    ledger: Page,
-    /// What they are mapped from, to hand it back to an agent that was started anew.
-    board_file: OwnedFd,
-    ledger_file: OwnedFd,
-    seat: u32,
-    seat_generation: u32,
-    /// The ledger is that of the session before, whose seat was kept: it is theirs until this one is in force.
-    kept: bool,
-}
-
-impl Pages {
-    /// Whether seat and ledger are those of the session before.
-    pub(crate) const fn are_kept(&self) -> bool {
-        self.kept
-    }
-
-    /// Takes the ledger over from the session before; gives the board that is left of it.
-    pub(crate) fn take_over(&mut self, before: &Self) -> Page {
-        self.kept = false;
-        before.board
-    }
-
-    /// Gives the memory back; whoever still reads the pages sees a seat that was taken away.
-    pub(crate) fn retire(self) {
-        retire(self.board);
-        if !self.kept {
-            retire(self.ledger);
-        }
-    }
-
-    /// Whether a welcome goes on with the seat and the ledger of these pages.
-    fn go_on_with(&self, welcome: &Welcome, ledger_file: &OwnedFd) -> bool {
-        let same_file = || {
-            let [own, given] = [&self.ledger_file, ledger_file].map(memfd::identify);
-            matches!((own, given), (Ok(own), Ok(given)) if own == given)
-        };
-        (welcome.seat, welcome.seat_generation) == (self.seat, self.seat_generation) && same_file()
-    }
-}
-
-/// Gives the memory of a page back.
-pub(crate) fn retire(page: Page) {
-    // Where the kernel has no room for the change, the page just stays mapped.
-    let _kept: Result<(), Errno> = map::retire(page);
 }
 
 /// A seat with its pages; on the heap, since it is large and most of what passes it on is not.
@@ -131,7 +77,7 @@ impl Connection {
             return Ok((connection, None));
         }
         let offset_ns = clock_offset_ns(welcome.now_ns, asked_ns..=clock::monotonic_ns());
-        match take_pages(welcome, descriptors, held)? {
+        match pages::take(welcome, descriptors, held)? {
             Some((gate, pages)) => {
                 let seat = Box::new((Seated { gate, offset_ns }, pages));
                 Ok((connection, Some(seat)))
@@ -388,52 +334,6 @@ fn clock_offset_ns(agents_ns: u64, between: RangeInclusive<u64>) -> u64 {
     }
     let middle_ns = asked_ns.midpoint(heard_ns);
     agents_ns.wrapping_sub(middle_ns)
-}
-
-/// Checks and maps the pages that came with a welcome; `None` if another service of the tenant writes over all of
-/// the ledger. The agent knows its way there, so it can be asked.
-fn take_pages(
-    welcome: Welcome,
-    descriptors: Vec<OwnedFd>,
-    held: Option<&Pages>,
-) -> Result<Option<(Gate, Pages)>, ConnectError> {
-    let Ok([board_file, ledger_file]) = <[OwnedFd; 2]>::try_from(descriptors) else {
-        return Err(ConnectError::Unexpected("a welcome without its two pages"));
-    };
-    let words = |said: u64| {
-        usize::try_from(said).map_err(|_wide| ConnectError::Unexpected("a page of no size"))
-    };
-    let (board_words, ledger_words) = (words(welcome.board_words)?, words(welcome.ledger_words)?);
-    let board = memfd::open(memfd::Kind::Board, &board_file, board_words)?;
-    let kept = held.filter(|held| held.go_on_with(&welcome, &ledger_file));
-    let ledger = match kept {
-        Some(held) => Ok(held.ledger),
-        None => memfd::open(memfd::Kind::Ledger, &ledger_file, ledger_words),
-    };
-    let ledger = ledger.inspect_err(|_refused| retire(board))?;
-    let pages = Pages {
-        board,
-        ledger,
-        board_file,
-        ledger_file,
-        seat: welcome.seat,
-        seat_generation: welcome.seat_generation,
-        kept: kept.is_some(),
-    };
-    match gate_on(&pages, welcome) {
-        Ok(Some(gate)) => Ok(Some((gate, pages))),
-        other => {
-            pages.retire();
-            other.map(|_no_gate| None)
-        }
-    }
-}
-
-fn gate_on(pages: &Pages, welcome: Welcome) -> Result<Option<Gate>, ConnectError> {
-    let board = Board::open(pages.board)?;
-    let (seat, generation) = (welcome.seat, welcome.seat_generation);
-    let ledger = Ledger::open(pages.ledger, board.geometry()).ok();
-    Ok(ledger.map(|ledger| Gate::new(board, ledger, seat, generation)))
 }
 
 fn broken(call: &'static str) -> impl Fn(Errno) -> ConnectError {

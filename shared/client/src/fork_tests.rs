@@ -7,7 +7,8 @@ use rustix::process::{WaitOptions, waitpid};
 use tidegate_segment::os::child::fork;
 
 use crate::Permit;
-use crate::test_agent::{Manners, TestAgent, concurrency};
+use crate::test_agent::{Manners, TestAgent};
+use crate::test_rules::concurrency;
 use crate::tests::{client, room, until};
 
 /// What a child found out, as its exit code; 0 stands for all that was hoped for.

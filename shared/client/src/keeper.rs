@@ -17,10 +17,11 @@ use tidegate_segment::page::Page;
 
 use crate::asker::Asker;
 use crate::client::Inner;
-use crate::connection::{Connection, Pages, readable, retire, wait};
+use crate::connection::{Connection, readable, wait};
 use crate::entry::{Entry, SessionNumber};
 use crate::error::ConnectError;
 use crate::life::{Life, Phase, State};
+use crate::pages::{Pages, retire};
 use crate::question::Question;
 use crate::session::{Session, Way};
 use crate::sharing::Sharing;

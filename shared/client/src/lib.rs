@@ -61,6 +61,7 @@ mod held;
 mod keeper;
 mod life;
 mod listeners;
+mod pages;
 mod parts;
 mod permit;
 mod question;
@@ -77,6 +78,8 @@ mod asker_tests;
 mod fork_tests;
 #[cfg(test)]
 mod test_agent;
+#[cfg(test)]
+mod test_rules;
 #[cfg(test)]
 mod tests;
 

@@ -2,17 +2,16 @@
 
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd, RawFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
     SocketFlags, SocketType, accept_with, bind, listen, recv, send, sendmsg, socket_with,
 };
-use tidegate_abi::board::Needs;
 use tidegate_abi::decision::{LossMode, Outcome};
 use tidegate_abi::geometry::Geometry;
 use tidegate_abi::message::{
@@ -26,23 +25,7 @@ use tidegate_segment::ledger::Ledger;
 use tidegate_segment::os::memfd::{self, Kind};
 use tidegate_segment::sync::Ordering;
 
-/// A rule that admits `limit` requests in a second.
-pub(crate) fn qps(limit: u32) -> Record {
-    Record {
-        needs: Needs(Needs::QPS),
-        qps_limit: limit,
-        ..Record::default()
-    }
-}
-
-/// A rule that admits `limit` requests at a time.
-pub(crate) fn concurrency(limit: u32) -> Record {
-    Record {
-        needs: Needs(Needs::CONCURRENCY),
-        concurrency_limit: limit,
-        ..Record::default()
-    }
-}
+use crate::test_rules::qps;
 
 /// What the agent answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -438,19 +421,20 @@ impl State {
 }
 
 fn this_process() -> Process {
+    let pid = std::process::id();
+    let (start, uid, scope) = (0, 0, 0);
     Process {
-        pid: std::process::id(),
-        start: 0,
-        uid: 0,
-        scope: 0,
+        pid,
+        start,
+        uid,
+        scope,
     }
 }
 
-fn wait_all(fds: &[std::os::fd::BorrowedFd<'_>]) -> Vec<bool> {
-    let mut polled: Vec<_> = fds
-        .iter()
-        .map(|fd| rustix::event::PollFd::from_borrowed_fd(*fd, rustix::event::PollFlags::IN))
-        .collect();
-    rustix::event::poll(&mut polled, None).unwrap();
+fn wait_all(fds: &[BorrowedFd<'_>]) -> Vec<bool> {
+    let polled = fds.iter().copied();
+    let polled = polled.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+    let mut polled: Vec<_> = polled.collect();
+    poll(&mut polled, None).unwrap();
     polled.iter().map(|fd| !fd.revents().is_empty()).collect()
 }

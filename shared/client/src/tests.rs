@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tidegate_abi::decision::{Reason, RefusalKind};
 
-use crate::test_agent::{Answers, Manners, TestAgent, concurrency, qps};
+use crate::test_agent::{Answers, Manners, TestAgent};
+use crate::test_rules::{concurrency, qps};
 use crate::{Client, ConnectError, Door, OnMissingAgent, Resource};
 
 /// Longest wait for something that the keeper does by itself.

@@ -281,7 +281,8 @@ mod tests {
 
     use super::*;
     use crate::Client;
-    use crate::test_agent::{Manners, TestAgent, concurrency};
+    use crate::test_agent::{Manners, TestAgent};
+    use crate::test_rules::concurrency;
 
     type Reply = Result<Response<String>, Infallible>;
 

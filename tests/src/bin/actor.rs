@@ -150,24 +150,31 @@ impl Actor {
                 )?;
             }
             ["race", name, barrier, parties, ref race @ ..] => {
-                let race: Race = race.join(" ").parse()?;
-                let resource = self.client.resource(name)?;
-                SharedCount::open(barrier)?.meet(parties.parse()?)?;
-                let (passes, kept) = race.run(&resource);
-                self.held.extend(kept);
-                say(&passes.to_string())?;
+                let barrier = (SharedCount::open(barrier)?, parties.parse()?);
+                self.race(name, &race.join(" ").parse()?, &barrier)?;
             }
             ["seize"] => self.seize()?,
             ["scrawl", what, ms] => self.scrawl(what, ms)?,
             ["fork", "drop"] => self.fork_and_drop()?,
             ["fork", "take", name, count] => self.fork_and_take(name, count)?,
-            ["exec"] => {
-                let program = std::env::current_exe()?;
-                return Err(Command::new(program).arg("--idle").exec().into());
-            }
+            ["exec"] => become_idle()?,
             ref _unknown => return Err(format!("unknown command {words:?}").into()),
         }
         Ok(())
+    }
+
+    /// Races once so many parties are at the barrier.
+    fn race(
+        &mut self,
+        name: &str,
+        race: &Race,
+        (barrier, parties): &(SharedCount, u64),
+    ) -> Fallible<()> {
+        let resource = self.client.resource(name)?;
+        barrier.meet(*parties)?;
+        let (passes, kept) = race.run(&resource);
+        self.held.extend(kept);
+        Ok(say(&passes.to_string())?)
     }
 
     fn seize(&mut self) -> Fallible<()> {
@@ -426,4 +433,10 @@ fn wait_for(time: Duration) {
         // Nothing is waited for but the time.
         let _waited: Result<usize, rustix::io::Errno> = poll(&mut [], Some(&time));
     }
+}
+
+/// Goes on as a program that only lives; returns where that cannot be started.
+fn become_idle() -> Fallible<()> {
+    let program = std::env::current_exe()?;
+    Err(Command::new(program).arg("--idle").exec().into())
 }

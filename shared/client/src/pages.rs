@@ -1,0 +1,109 @@
+//! The pages of a session: taken from a welcome, kept to be handed back, given back in the end.
+
+use std::os::fd::OwnedFd;
+
+use rustix::io::Errno;
+use tidegate_abi::message::Welcome;
+use tidegate_segment::board::Board;
+use tidegate_segment::gate::Gate;
+use tidegate_segment::ledger::Ledger;
+use tidegate_segment::os::{map, memfd};
+use tidegate_segment::page::Page;
+
+use crate::error::ConnectError;
+
+/// The pages of a session.
+#[derive(Debug)]
+pub(crate) struct Pages {
+    board: Page,
+    ledger: Page,
+    /// What they are mapped from, to hand it back to an agent that was started anew.
+    pub(crate) board_file: OwnedFd,
+    pub(crate) ledger_file: OwnedFd,
+    pub(crate) seat: u32,
+    pub(crate) seat_generation: u32,
+    /// The ledger is that of the session before, whose seat was kept: it is theirs until this one is in force.
+    kept: bool,
+}
+
+impl Pages {
+    /// Whether seat and ledger are those of the session before.
+    pub(crate) const fn are_kept(&self) -> bool {
+        self.kept
+    }
+
+    /// Takes the ledger over from the session before; gives the board that is left of it.
+    pub(crate) fn take_over(&mut self, before: &Self) -> Page {
+        self.kept = false;
+        before.board
+    }
+
+    /// Gives the memory back; whoever still reads the pages sees a seat that was taken away.
+    pub(crate) fn retire(self) {
+        retire(self.board);
+        if !self.kept {
+            retire(self.ledger);
+        }
+    }
+
+    /// Whether a welcome goes on with the seat and the ledger of these pages.
+    fn go_on_with(&self, welcome: &Welcome, ledger_file: &OwnedFd) -> bool {
+        let same_file = || {
+            let [own, given] = [&self.ledger_file, ledger_file].map(memfd::identify);
+            matches!((own, given), (Ok(own), Ok(given)) if own == given)
+        };
+        (welcome.seat, welcome.seat_generation) == (self.seat, self.seat_generation) && same_file()
+    }
+}
+
+/// Gives the memory of a page back.
+pub(crate) fn retire(page: Page) {
+    // Where the kernel has no room for the change, the page just stays mapped.
+    let _kept: Result<(), Errno> = map::retire(page);
+}
+
+/// Checks and maps the pages that came with a welcome; `None` if another service of the tenant writes over all of
+/// the ledger. The agent knows its way there, so it can be asked.
+pub(crate) fn take(
+    welcome: Welcome,
+    descriptors: Vec<OwnedFd>,
+    held: Option<&Pages>,
+) -> Result<Option<(Gate, Pages)>, ConnectError> {
+    let Ok([board_file, ledger_file]) = <[OwnedFd; 2]>::try_from(descriptors) else {
+        return Err(ConnectError::Unexpected("a welcome without its two pages"));
+    };
+    let words = |said: u64| {
+        usize::try_from(said).map_err(|_wide| ConnectError::Unexpected("a page of no size"))
+    };
+    let (board_words, ledger_words) = (words(welcome.board_words)?, words(welcome.ledger_words)?);
+    let board = memfd::open(memfd::Kind::Board, &board_file, board_words)?;
+    let kept = held.filter(|held| held.go_on_with(&welcome, &ledger_file));
+    let ledger = match kept {
+        Some(held) => Ok(held.ledger),
+        None => memfd::open(memfd::Kind::Ledger, &ledger_file, ledger_words),
+    };
+    let ledger = ledger.inspect_err(|_refused| retire(board))?;
+    let pages = Pages {
+        board,
+        ledger,
+        board_file,
+        ledger_file,
+        seat: welcome.seat,
+        seat_generation: welcome.seat_generation,
+        kept: kept.is_some(),
+    };
+    match gate_on(&pages, welcome) {
+        Ok(Some(gate)) => Ok(Some((gate, pages))),
+        other => {
+            pages.retire();
+            other.map(|_no_gate| None)
+        }
+    }
+}
+
+fn gate_on(pages: &Pages, welcome: Welcome) -> Result<Option<Gate>, ConnectError> {
+    let board = Board::open(pages.board)?;
+    let (seat, generation) = (welcome.seat, welcome.seat_generation);
+    let ledger = Ledger::open(pages.ledger, board.geometry()).ok();
+    Ok(ledger.map(|ledger| Gate::new(board, ledger, seat, generation)))
+}

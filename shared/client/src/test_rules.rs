@@ -1,0 +1,22 @@
+//! Rules for tests.
+
+use tidegate_abi::board::Needs;
+use tidegate_segment::board::Record;
+
+/// A rule that admits `limit` requests in a second.
+pub(crate) fn qps(limit: u32) -> Record {
+    Record {
+        needs: Needs(Needs::QPS),
+        qps_limit: limit,
+        ..Record::default()
+    }
+}
+
+/// A rule that admits `limit` requests at a time.
+pub(crate) fn concurrency(limit: u32) -> Record {
+    Record {
+        needs: Needs(Needs::CONCURRENCY),
+        concurrency_limit: limit,
+        ..Record::default()
+    }
+}
