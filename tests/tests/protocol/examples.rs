@@ -166,26 +166,8 @@ fn asked(token: [u8; TOKEN]) -> Vec<(&'static str, Message<'static>)> {
         Arg::One(text_hash(Kind::Text, "x")),
         Arg::Many(&[natural_hash(7), natural_hash(8)]),
     ])));
-    let hello = |flags, now_ns| Message::Hello {
-        version: VERSION,
-        flags,
-        now_ns,
-    };
-    vec![
-        (
-            "hello that asks for the pages, now = 1 s",
-            hello(HELLO_MAP, 1_000_000_000),
-        ),
-        ("hello that does not, now = 2 s", hello(0, 2_000_000_000)),
-        (
-            "again, of one that had seat 7 in generation 3, two descriptors come with it, now = 3 s",
-            Message::Again(Again {
-                version: VERSION,
-                seat: 7,
-                seat_generation: 3,
-                now_ns: 3_000_000_000,
-            }),
-        ),
+    let mut asked = greetings();
+    asked.extend([
         (
             "resolve `order-create`",
             Message::Resolve {
@@ -223,6 +205,31 @@ fn asked(token: [u8; TOKEN]) -> Vec<(&'static str, Message<'static>)> {
             },
         ),
         ("watch socket 0x1234", Message::Watch { cookie: 0x1234 }),
+    ]);
+    asked
+}
+
+fn greetings() -> Vec<(&'static str, Message<'static>)> {
+    let hello = |flags, now_ns| Message::Hello {
+        version: VERSION,
+        flags,
+        now_ns,
+    };
+    vec![
+        (
+            "hello that asks for the pages, now = 1 s",
+            hello(HELLO_MAP, 1_000_000_000),
+        ),
+        ("hello that does not, now = 2 s", hello(0, 2_000_000_000)),
+        (
+            "again, of one that had seat 7 in generation 3, two descriptors come with it, now = 3 s",
+            Message::Again(Again {
+                version: VERSION,
+                seat: 7,
+                seat_generation: 3,
+                now_ns: 3_000_000_000,
+            }),
+        ),
     ]
 }
 
