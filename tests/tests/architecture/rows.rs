@@ -27,7 +27,7 @@ fn field_o14_every_metric_is_set_somewhere() {
             source.split(&name).skip(1).any(ends)
         };
         assert!(
-            sources.iter().any(|source| names_it(source)),
+            sources.iter().any(names_it),
             "{name} ({}) is never set: call `Scrape::set` where its value is known, see agent/src/telemetry/fill.rs",
             id.row().name
         );
