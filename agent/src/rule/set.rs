@@ -97,7 +97,13 @@ impl RuleSet {
             };
             match shadowed {
                 Some(by) => {
-                    let hint = format!("repeats {by} and is ignored");
+                    let hint = if matches!(rule.body, Body::Authority(_)) {
+                        format!(
+                            "it is ignored: a resource has one list of origins, and {by} has it; add these there"
+                        )
+                    } else {
+                        format!("repeats {by} and is ignored")
+                    };
                     let (place, path) = (rule.place, rule.path);
                     let warning = Fault::at(place, path, rule.id, "", hint);
                     set.warnings.push(warning);
@@ -129,10 +135,17 @@ impl RuleSet {
 
     /// What is odd about one of its rules.
     pub fn warnings_of<'s>(&'s self, rule: &'s Rule) -> impl Iterator<Item = &'s Fault> {
+        // The rule for one origin of a list has that origin behind its path: `[2]:shop`.
+        let (table, _origin) = rule
+            .path
+            .split_once(':')
+            .unwrap_or((rule.path.as_str(), ""));
         self.warnings.iter().filter(move |warning| {
-            let rest = warning.option.strip_prefix(&rule.path);
-            let of_rule = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']));
-            of_rule && warning.place.file == rule.place.file
+            let of = |path: &str| {
+                let rest = warning.option.strip_prefix(path);
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+            };
+            (of(&rule.path) || of(table)) && warning.place.file == rule.place.file
         })
     }
 

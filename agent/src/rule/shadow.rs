@@ -80,9 +80,15 @@ fn shadowed_marks(rules: &[Rule]) -> Vec<Fault> {
         least = least.least_with(system);
     }
     let idle = systems().filter(|(_rule, system)| system.shares_no_mark_with(&least));
-    idle.map(|(rule, _system)| {
-        let hint = "other system rules have smaller ones, which are in force instead";
-        let allowed = "at least one mark under those of the others";
+    idle.map(|(rule, system)| {
+        let (allowed, hint) = if system.is_empty() {
+            ("at least one mark", "a rule without a mark does nothing")
+        } else {
+            (
+                "at least one mark under those of the others",
+                "other system rules have smaller ones, which are in force instead",
+            )
+        };
         Fault::at(
             rule.place.clone(),
             rule.path.clone(),
@@ -96,18 +102,21 @@ fn shadowed_marks(rules: &[Rule]) -> Vec<Fault> {
 
 #[cfg(test)]
 mod tests {
+    use crate::config::schema::fault::Fault;
     use crate::config::schema::source::Source;
     use crate::rule::{Quirks, RuleSet};
     use crate::rule_source::directory::read;
 
-    fn warned(text: &str) -> Vec<String> {
-        let read = read("a.toml".as_ref(), &Source::new("a.toml", text));
+    fn warnings(file: &str, text: &str) -> Vec<Fault> {
+        let read = read(file.as_ref(), &Source::new(file, text));
         assert_eq!(read.faults, []);
         let set = RuleSet::build(read.rules, Quirks::None).unwrap();
-        set.warnings()
-            .iter()
-            .map(|warning| warning.option.clone())
-            .collect()
+        set.warnings().to_vec()
+    }
+
+    fn warned(text: &str) -> Vec<String> {
+        let warnings = warnings("a.toml", text).into_iter();
+        warnings.map(|warning| warning.option).collect()
     }
 
     fn flow(more: &str) -> String {
@@ -135,5 +144,13 @@ mod tests {
     fn field_r8_a_system_rule_whose_marks_are_all_over_those_of_others_never_acts() {
         let text = "[[system]]\nqps = 100\ncpu = 0.9\n[[system]]\nqps = 50\n[[system]]\nqps = 70\n";
         assert_eq!(warned(text), ["system[2]"]);
+    }
+
+    #[test]
+    fn field_r8_a_system_rule_without_a_mark_is_not_said_to_have_larger_ones() {
+        let text = r#"[{"highestCpuUsage": -1, "highestSystemLoad": -1, "qps": -1}]"#;
+        let hints = warnings("system.json", text).into_iter();
+        let hints: Vec<_> = hints.map(|warning| warning.hint).collect();
+        assert_eq!(hints, ["a rule without a mark does nothing"]);
     }
 }

@@ -258,6 +258,26 @@ fn field_r7_a_list_of_callers_holds_each_of_them_and_with_quirks_nobody() {
 }
 
 #[test]
+fn field_r8_what_is_odd_about_a_list_of_callers_stands_beside_the_rule_of_each() {
+    let text = r#"[{"resource": "a", "count": 2, "limitApp": "appA,appB"}, {"resource": "b", "count": 2}]"#;
+    let file = read("rules.json".as_ref(), &Source::new("rules.json", text));
+    let set = RuleSet::build(file.rules, Quirks::None).unwrap();
+    let set = set.with_warnings(file.warnings);
+    let beside = set.rules().iter().map(|rule| set.warnings_of(rule).count());
+    assert_eq!(beside.collect::<Vec<_>>(), [1, 1, 0]);
+}
+
+#[test]
+fn field_r8_a_second_list_of_origins_is_not_called_a_repetition() {
+    let text = r#"[{"resource": "a", "limitApp": "b", "strategy": 1},
+        {"resource": "a", "limitApp": "c", "strategy": 1}]"#;
+    let set = built(Quirks::None, text);
+    let said: Vec<_> = set.warnings().iter().map(|one| &one.hint).collect();
+    let wanted = "it is ignored: a resource has one list of origins, and rules.json:[0] has it; add these there";
+    assert_eq!(said, [wanted]);
+}
+
+#[test]
 fn field_r11_warm_up_is_told_where_queueing_may_be_meant() {
     let said = |fields: &str| {
         let text = format!(r#"[{{"resource": "a", "count": 5, "grade": 1, {fields}}}]"#);

@@ -151,8 +151,13 @@ impl fmt::Display for Fault {
         let f = &mut Escaping(f);
         write!(f, "{place}: ")?;
         if option == SYNTAX {
-            let colon = if hint.starts_with(TWICE) { "" } else { ":" };
-            return write!(f, "{value}{colon} {hint} (not valid {allowed})");
+            // At the end of a file no line is there to show.
+            let colon = match value.as_str() {
+                "" => "",
+                _ if hint.starts_with(TWICE) => " ",
+                _ => ": ",
+            };
+            return write!(f, "{value}{colon}{hint} (not valid {allowed})");
         }
         let mut hint = hint.as_str();
         if place.point.is_none() {

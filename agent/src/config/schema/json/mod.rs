@@ -38,6 +38,9 @@ fn refuse(broken: &Broken, sink: &mut Sink<'_>) {
 fn read(text: &str) -> Result<Node, Broken> {
     let mut scan = Scan::new(text);
     scan.skip()?;
+    if scan.peek().is_none() {
+        return scan.broken("nothing stands in it; [] stands for no rules");
+    }
     let root = node(&mut scan, DEPTH_MAX)?;
     scan.skip()?;
     if scan.peek().is_some() {

@@ -56,7 +56,16 @@ fn every_node_stands_on_its_text() {
 
 #[test]
 fn what_is_broken_is_said_where_it_is() {
-    assert_eq!(why(""), (0, "the text ends where a value is expected"));
+    for (empty, end) in [("", 0), (" \n", 2), ("// x", 4)] {
+        assert_eq!(
+            why(empty),
+            (end, "nothing stands in it; [] stands for no rules")
+        );
+    }
+    assert_eq!(
+        why("{\"a\":"),
+        (5, "the text ends where a value is expected")
+    );
     assert_eq!(why("[1 2]"), (3, "a comma or ] is expected"));
     assert_eq!(why("{\"a\": 1 \"b\": 2}"), (8, "a comma or } is expected"));
     assert_eq!(why("[{]"), (2, "the name of a field is expected"));
