@@ -25,7 +25,7 @@ fn write_status(
 ) -> std::fmt::Result {
     write_findings(text, status, before)?;
     write_agent(text, &status.agent)?;
-    warnings::write(text, &status.warnings)?;
+    warnings::write(text, &status.warnings, verbose)?;
     tables::scopes(text, status, before)?;
     tables::resources(text, status, before, verbose)?;
     tables::clients(text, &status.clients, verbose)?;
