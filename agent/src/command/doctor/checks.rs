@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -51,6 +51,7 @@ struct Agent {
 struct Rules {
     count: u64,
     reload_ok: bool,
+    directory: Option<PathBuf>,
 }
 
 /// All of them. `report` is what a check of the configuration found.
@@ -61,11 +62,15 @@ pub(super) fn all(
 ) -> Vec<Check> {
     let told = status::told(runtime_dir, "/v1/status");
     let told = told.and_then(|body| status::read::<Status>(&body));
+    let told = told.map(|status| status.agent);
     let runs = told.is_ok();
+    // An agent may have been started with another directory than that of the configuration.
+    let of_agent = told.as_ref().ok().and_then(|agent| agent.rules.as_ref());
+    let of_agent = of_agent.and_then(|rules| rules.directory.clone());
     vec![
-        agent(told.map(|status| status.agent)),
+        agent(told),
         configuration(report),
-        rules(rules_dir),
+        rules(of_agent.as_deref().unwrap_or(rules_dir)),
         port(config, runs),
         disk(config, state),
     ]
@@ -253,6 +258,7 @@ mod tests {
             rules: Some(Rules {
                 count: 8,
                 reload_ok: true,
+                directory: None,
             }),
         };
         let mut config = Config::default();
@@ -293,6 +299,7 @@ mod tests {
                 rules: Some(Rules {
                     count: 1,
                     reload_ok,
+                    directory: None,
                 }),
             }))
         };
