@@ -108,10 +108,6 @@ fn field_r8_options_without_an_effect_are_warned_of() {
             vec!["law.tight"],
         ),
         (
-            "[[scope]]\nname = \"a\"\ncgroup = \"/sys/fs/cgroup/a\"",
-            vec!["scope[0].cgroup"],
-        ),
-        (
             "[[scope]]\nname = \"a\"\ncgroup = \"/a\"\ncpu = { enabled = false, enter = 0.8 }",
             vec!["scope[0].cpu.enter"],
         ),

@@ -34,9 +34,11 @@ impl RuleSet {
         }
     }
 
-    /// The same set with the other counts; `None` where they are in place.
+    /// The same set with the other counts; `None` where they are in place, or no rule has any.
     pub fn strained(&self, strained: bool) -> Option<Self> {
-        if self.is_strained() == strained {
+        let has_counts =
+            |rule: &Rule| matches!(&rule.body, Body::Flow(flow) if flow.strained.is_some());
+        if self.is_strained() == strained || !self.rules().iter().any(has_counts) {
             return None;
         }
         let mut next = self.clone();

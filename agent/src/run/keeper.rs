@@ -34,8 +34,6 @@ pub(super) struct Keeper {
     context: Arc<Context>,
     /// Rules in force.
     rules: usize,
-    /// Whether the counts that rules have for a strained machine are in force.
-    strained: bool,
     /// Faults that were told last, until a reload succeeds.
     complained: Vec<Fault>,
     /// Where good rules are kept for the next start.
@@ -68,7 +66,6 @@ impl Keeper {
             given,
             context,
             rules,
-            strained: false,
             complained: Vec::new(),
             keep,
             told_state: String::new(),
@@ -264,13 +261,9 @@ impl Keeper {
             .iter()
             .find(|scope| scope.published.strain.is_some());
         let strained = scope.is_some();
-        if strained == self.strained {
-            return;
-        }
         match reload::strain_rules(&self.context.tenants, strained).await {
-            Ok(0) => self.strained = strained,
+            Ok(0) => {}
             Ok(_tenants) => {
-                self.strained = strained;
                 let scope = scope.map_or("none", |scope| &scope.name);
                 tracing::warn!(
                     scope,

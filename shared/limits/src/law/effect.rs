@@ -2,8 +2,8 @@
 //!
 //! When other work keeps the CPU busy, refusing more and more of the own requests changes nothing.
 //! The sign: pressure stays for a whole period while little of the earlier rate is admitted, and the
-//! CPU is not in the scope's own use. Then the law rests: the entry limit alone is in force. It does not begin to
-//! rest while nothing is done: a wider limit would only let more wait for nothing.
+//! CPU is not in the scope's own use. Then the law rests: the entry limit alone is in force, from the first tick on
+//! in which something is done. While nothing is, a wider limit would only let more wait for nothing.
 
 use super::settings;
 
@@ -32,8 +32,6 @@ pub(super) struct Observation {
     pub tick_ns: u64,
     /// Requests done in each second lately.
     pub done_qps: f64,
-    /// Whether any was done in this tick.
-    pub done: bool,
     /// Whether the CPU was short.
     pub short: bool,
     /// Whether the scope's own tasks used the CPU, as far as is known.
@@ -68,7 +66,7 @@ impl EffectCheck {
             },
             Verdict::Doubtful { for_ns } if doubtful => {
                 let for_ns = for_ns.saturating_add(seen.tick_ns);
-                if for_ns < settings.period_ns || !seen.done {
+                if for_ns < settings.period_ns {
                     Verdict::Doubtful { for_ns }
                 } else {
                     Verdict::Ineffective { rested_ns: 0 }

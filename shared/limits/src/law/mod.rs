@@ -117,6 +117,8 @@ pub struct Law {
     overload: Option<Cause>,
     /// Whether the overload has ended and stays for want of changes.
     resting: bool,
+    /// Whether shedding has no effect and something has been done since.
+    widened: bool,
     budget: ChangeBudget,
     demand: Demand,
     sentinel: Sentinel,
@@ -141,6 +143,7 @@ impl Default for Law {
             run: HealthyRun::default(),
             overload: None,
             resting: false,
+            widened: false,
             budget: ChangeBudget::default(),
             demand: Demand::default(),
             sentinel: Sentinel::default(),
@@ -199,6 +202,7 @@ impl Law {
         let overload = self.overload.is_some() || self.published.state == ScopeState::Overload;
         self.unseen.pace(&tick, overload);
         let ineffective = self.overload.is_some() && self.feed_back(&tick, &limits);
+        self.widened = ineffective && (self.widened || tick.sample.done() > 0.0);
         self.published = self.publish(&tick, ineffective);
         self.published
     }

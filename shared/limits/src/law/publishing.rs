@@ -20,7 +20,7 @@ impl Law {
         let settings = tick.settings;
         let limits = self.limits(tick);
         let held = tick.held;
-        let (state, cause, in_force) = self.in_force(tick, &limits, ineffective);
+        let (state, cause, in_force) = self.in_force(tick, &limits);
         let short = self.is_short(settings) && !self.is_quiet(settings);
         let is_guess = self.estimate.is_cold();
         let resting = if is_guess {
@@ -71,12 +71,7 @@ impl Law {
     }
 
     /// State, cause and limit when the operator's marks have had their say.
-    fn in_force(
-        &mut self,
-        tick: &Step<'_>,
-        limits: &Limits,
-        ineffective: bool,
-    ) -> (ScopeState, Cause, f64) {
+    fn in_force(&mut self, tick: &Step<'_>, limits: &Limits) -> (ScopeState, Cause, f64) {
         let settings = tick.settings;
         let own = self.own_state();
         let overlay = self.marks.step(tick);
@@ -85,7 +80,7 @@ impl Law {
         }
         let (state, cause) = overlay.over(own);
         // An active threshold without a queue, or shedding without effect: only the entry limit.
-        let wide = ineffective || self.resting || (self.overload.is_none() && state != own.0);
+        let wide = self.widened || self.resting || (self.overload.is_none() && state != own.0);
         let limit = if wide { limits.entry } else { limits.tight };
         let threads = settings.threads.as_ref();
         match self.threads.step(&tick.sample, self.cpus, threads) {

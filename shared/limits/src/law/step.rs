@@ -66,7 +66,6 @@ impl Step<'_> {
         Observation {
             tick_ns: self.sample.tick_ns,
             done_qps: lately.per_second(lately.done),
-            done: self.sample.done() > 0.0,
             short: self.evidence.short(),
             own_work: self.sample.own.is_some()
                 && !of_others(&self.sample, &self.settings.evidence),
