@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::last_good::Document;
+use super::quoting::Home;
 use super::{RuleSource, unread};
 use crate::config::schema::fault::{Fault, Sink};
 use crate::config::schema::source::Source;
@@ -120,13 +121,13 @@ impl DirectorySource {
         let (mut read_all, mut documents) = (FileRules::default(), Vec::new());
         read_all.warnings.extend(self.missing());
         read_all.warnings.extend(unread);
-        let home = self.directory.canonicalize().ok();
+        let home = Home::of(&self.directory);
         for path in files {
             match Source::read_found(&path) {
-                Ok(source) => {
+                Ok((source, opened)) => {
                     let mut read = read(&path, &source);
-                    if !is_within(&path, home.as_deref()) {
-                        read.veil();
+                    if let Some(why) = home.veils(&path, &opened) {
+                        read.veil(why);
                     }
                     read_all.add(read);
                     documents.push(Document {
@@ -232,19 +233,12 @@ pub fn read(path: &Path, source: &Source) -> FileRules {
 }
 
 impl FileRules {
-    /// Takes what the file holds out of the messages: whoever may put a link here need not be allowed to read what it
-    /// leads to, and the log and `check` are read by others.
-    fn veil(&mut self) {
+    /// Takes what the file holds out of the messages.
+    fn veil(&mut self, why: &str) {
         for fault in self.faults.iter_mut().chain(&mut self.warnings) {
-            fault.veil();
+            fault.veil(why);
         }
     }
-}
-
-/// Whether a file is in the directory in truth, and not behind a link that leads out of it.
-fn is_within(path: &Path, home: Option<&Path>) -> bool {
-    let real = path.canonicalize();
-    home.is_some_and(|home| real.is_ok_and(|real| real.starts_with(home)))
 }
 
 /// Whether a file of the directory is read for rules. Names that begin with a dot are not: editors and

@@ -7,6 +7,7 @@
 pub mod directory;
 pub mod last_good;
 pub mod look;
+mod quoting;
 mod still;
 mod unread;
 pub mod watch;

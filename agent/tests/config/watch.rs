@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -276,4 +276,31 @@ fn field_b9_nothing_is_quoted_of_a_file_behind_a_link_that_leads_out() {
         .load()
         .unwrap_err();
     assert!(faults[0].to_string().contains("hash"), "{:?}", faults[0]);
+}
+
+#[test]
+fn field_b9_nothing_is_quoted_of_a_hard_link_to_a_file_that_others_may_not_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let set_mode = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let secret = elsewhere.path().join("shadow");
+    fs::write(&secret, "hash = 5\n").unwrap();
+    fs::hard_link(&secret, directory.path().join("s.toml")).unwrap();
+    let told = || {
+        let source = DirectorySource::new(directory.path(), Quirks::None);
+        let faults = source.load().unwrap_err();
+        format!("{} {faults:?}", faults[0])
+    };
+    set_mode(directory.path(), 0o755);
+    set_mode(&secret, 0o600);
+    assert!(!told().contains("hash"), "{}", told());
+    assert!(told().contains("not all who may read"), "{}", told());
+    set_mode(&secret, 0o644);
+    assert!(told().contains("hash"), "{}", told());
+    // A file of another owner, where this user may give one away.
+    if chown(&secret, Some(12_345), None).is_ok() {
+        assert!(!told().contains("hash"), "{}", told());
+    }
 }

@@ -111,12 +111,11 @@ impl Fault {
         Self::at(Place::whole(directory), "directory", value, allowed, hint)
     }
 
-    /// Takes out what repeats the file: only where and what is allowed stays.
-    pub fn veil(&mut self) {
+    /// Takes out what repeats the file, and says why: only where and what is allowed stays.
+    pub fn veil(&mut self, why: &str) {
         "rule".clone_into(&mut self.option);
         "(not shown)".clone_into(&mut self.value);
-        "the file is a link that leads out of the directory, so nothing of it is quoted"
-            .clone_into(&mut self.hint);
+        why.clone_into(&mut self.hint);
     }
 
     /// A fault at a place that is known.

@@ -1,6 +1,6 @@
 //! The text of a file, and lines and columns in it.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
 use std::ops::Range;
 use std::path::Path;
@@ -45,14 +45,14 @@ impl Source {
     /// # Errors
     /// One fault when it is no file, cannot be read, is larger than [`SIZE_MAX`] or is not UTF-8.
     pub fn read(path: &Path) -> Result<Self, Box<Fault>> {
-        Self::read_or(path, hint)
+        Ok(Self::read_or(path, hint)?.0)
     }
 
-    /// The same for a file that was found in a directory and that nobody named.
+    /// The same for a file that was found in a directory and that nobody named, and whose it is.
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub fn read_found(path: &Path) -> Result<Self, Box<Fault>> {
+    pub fn read_found(path: &Path) -> Result<(Self, Metadata), Box<Fault>> {
         let hint = |error: &io::Error| {
             if error.kind() == io::ErrorKind::PermissionDenied {
                 hint(error)
@@ -63,13 +63,16 @@ impl Source {
         Self::read_or(path, hint)
     }
 
-    fn read_or(path: &Path, hint: fn(&io::Error) -> &'static str) -> Result<Self, Box<Fault>> {
+    fn read_or(
+        path: &Path,
+        hint: fn(&io::Error) -> &'static str,
+    ) -> Result<(Self, Metadata), Box<Fault>> {
         let name = path.display().to_string();
         let refuse = |value: String, hint: &str| {
             let allowed = "a UTF-8 text file of at most 1 MiB";
             Box::new(Fault::of_file(&name, value, allowed, hint))
         };
-        let bytes = read_bounded(path).map_err(|error| {
+        let (bytes, opened) = read_bounded(path).map_err(|error| {
             let hint = hint(&error);
             if error.kind() == io::ErrorKind::NotFound {
                 return Box::new(Fault::of_file(&name, "no such file", "", hint));
@@ -80,7 +83,7 @@ impl Source {
             return Err(refuse("larger than 1 MiB".to_owned(), "split the file"));
         }
         match String::from_utf8(bytes) {
-            Ok(text) => Ok(Self::new(name, text)),
+            Ok(text) => Ok((Self::new(name, text), opened)),
             Err(error) => {
                 let valid = error.utf8_error().valid_up_to();
                 let bytes = error.into_bytes();
@@ -141,7 +144,7 @@ pub(crate) fn shown(text: &str) -> String {
     plain(&short).into_owned()
 }
 
-fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
+fn read_bounded(path: &Path) -> io::Result<(Vec<u8>, Metadata)> {
     // Looked at before opening: opening a pipe without a writer would wait for ever.
     let meta = std::fs::metadata(path)?;
     if meta.is_dir() {
@@ -152,8 +155,10 @@ fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     }
     let mut bytes = Vec::new();
     let bound = SIZE_MAX.saturating_add(1);
-    File::open(path)?.take(bound).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    let file = File::open(path)?;
+    let opened = file.metadata()?;
+    file.take(bound).read_to_end(&mut bytes)?;
+    Ok((bytes, opened))
 }
 
 fn hint(error: &io::Error) -> &'static str {
