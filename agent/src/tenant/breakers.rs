@@ -110,8 +110,9 @@ impl Tenant {
             rule: self.directory().limits().id(line.number)?.to_owned(),
             state: Breaker::state(&breaker, word, now_ns),
             left_ns: breaker.left_ns(word, now_ns),
-            calls: (tally.all(), tally.bad()),
-            opened_by: state.opened_by(),
+            // Any service can write the words.
+            calls: (tally.all(), tally.bad().min(tally.all())),
+            opened_by: breaker.trip.possible(state.opened_by()),
             changes: state.changes(),
         })
     }
@@ -206,5 +207,42 @@ mod tests {
             half_open: 1,
         };
         assert_eq!(closed.now.changes, changes);
+    }
+
+    #[tokio::test]
+    async fn field_b13_a_breaker_that_was_written_all_over_shows_what_can_be() {
+        let tenant = tenant(Geometry::new(16, 2, 2, 2).unwrap());
+        let common = "threshold = 1\nrecovery_timeout = \"1s\"";
+        let rules = [
+            "resource = \"a\"\ngrade = \"error_count\"",
+            "resource = \"b\"\ngrade = \"error_ratio\"",
+            "resource = \"c\"\ngrade = \"slow_ratio\"\nmax_rt = \"1ms\"",
+        ]
+        .map(|rule| format!("[[degrade]]\n{rule}\n{common}\n"));
+        let published = tenant
+            .directory()
+            .publish(limits(&rules.concat()), 0)
+            .unwrap();
+        assert_eq!(published.unplaced, []);
+        for byte in [0x7f, 0x00, 0x3f, 0x80, 0xff] {
+            for name in ["a", "b", "c"] {
+                let slot = tenant.directory().resolve(name).slot;
+                for line in tenant.lines(slot) {
+                    let state = tenant.ledger().state(line.state).unwrap();
+                    for word in (0..).map_while(|index| state.item(index)) {
+                        let garbage = u64::from_ne_bytes([byte; 8]);
+                        word.store(garbage, tidegate_segment::sync::Ordering::Relaxed);
+                    }
+                }
+            }
+            for now in tenant.breakers(monotonic_ns()) {
+                let most = match &*now.resource {
+                    "a" => 4_194_303.0,
+                    _ => 1.0,
+                };
+                assert!((0.0..=most).contains(&now.opened_by), "{now:?}");
+                assert!(now.calls.1 <= now.calls.0, "{now:?}");
+            }
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! What counts as a bad call, and how many of them are too many.
 
-use crate::breaker::tally::Tally;
+use crate::breaker::tally::{COUNT_MAX, Tally};
 use crate::number::whole_u32;
 use crate::quirks::Quirks;
 
@@ -38,6 +38,16 @@ impl Trip {
             Self::ErrorCount(_) => tally.add_or_stop(is_bad),
             Self::SlowRatio { .. } | Self::ErrorRatio(_) => tally.add(is_bad),
         }
+    }
+
+    /// A value that was kept in memory that others can write, cut to what can be measured.
+    pub fn possible(self, value: f64) -> f64 {
+        let most = match self {
+            Self::SlowRatio { .. } | Self::ErrorRatio(_) => 1.0,
+            Self::ErrorCount(_) => f64::from(COUNT_MAX),
+        };
+        // What is no number is 0, too.
+        if value > 0.0 { value.min(most) } else { 0.0 }
     }
 
     /// A measured value and the threshold as whole numbers: shares in 1/1000, counts as they are.
