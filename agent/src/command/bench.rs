@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::output::{Failure, say, say_as_is};
+use super::output::{Failure, say, say_json};
 use crate::bench::{self, Allocations, Figure, Report};
 
 #[derive(Debug, clap::Args)]
@@ -29,7 +29,7 @@ pub(super) fn run(options: &Options, allocations: Allocations) -> Result<(), Fai
         bench::run(allocations)
     };
     if options.json {
-        say_as_is(report.json());
+        say_json(report.json());
     } else {
         say(table(&report).map_err(Failure::of)?);
     }

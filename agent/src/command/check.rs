@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::output::{Failure, say, say_as_is, say_error};
+use super::output::{Failure, say, say_error, say_json};
 use super::place::Surroundings;
 use crate::config::check;
 
@@ -33,7 +33,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     let given = Surroundings::here().config(file.cloned(), options.rules_dir.clone());
     let report = check::given(&given);
     if options.json {
-        say_as_is(report.json().map_err(Failure::of)?);
+        say_json(report.json().map_err(Failure::of)?);
     } else {
         let found = report.to_string();
         if !found.is_empty() {

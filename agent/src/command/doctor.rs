@@ -19,7 +19,7 @@ use tidegate_abi::signal::SignalId;
 use self::checks::Check;
 use self::programs::Kernel;
 use self::running::Running;
-use super::output::{Failure, say, say_as_is};
+use super::output::{Failure, say, say_json};
 use super::place::Surroundings;
 use crate::config::{Config, check};
 use crate::control::{Driver, Handle, Plan, ScopeSnapshot, Snapshot, Triggers, WaiterRung, start};
@@ -127,7 +127,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     let mut findings = Findings::of(&snapshot, &report, running);
     findings.checks = checks;
     if options.json {
-        say_as_is(serde_json::to_string(&findings).map_err(Failure::of)?);
+        say_json(serde_json::to_string(&findings).map_err(Failure::of)?);
     } else {
         let text = findings.text(options.verbose).map_err(Failure::of)?;
         say(text.trim_end());

@@ -10,7 +10,7 @@ use tidegate_abi::decision::{Class, Direction, Outcome};
 use tidegate_abi::message::{Answer, ArgsBuffer, Ask};
 use tidegate_limits::window::COUNT_MAX;
 
-use super::output::{Failure, REFUSED, say, say_as_is};
+use super::output::{Failure, REFUSED, say, say_json};
 use super::place::Surroundings;
 use crate::caller::GateConnection;
 use crate::plain::plain;
@@ -103,7 +103,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
         })
         .map_err(Failure::of)?;
     if options.json {
-        say_as_is(answer_json(answer));
+        say_json(answer_json(answer));
     } else {
         say(plain(&answer_text(&options.resource, answer)));
     }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use self::now::Now;
-use super::output::{Failure, say, say_as_is};
+use super::output::{Failure, say, say_json};
 use super::status::{HttpPermits, read, told};
 use crate::config::DEFAULT_TENANT;
 use crate::words::{many, ms, paragraph, span};
@@ -99,7 +99,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     let path = format!("/v1/explain?resource={resource}{tenant}");
     let body = told(options.runtime_dir.as_deref(), &path)?;
     if options.json {
-        say_as_is(body.trim_end());
+        say_json(body.trim_end());
         return Ok(());
     }
     say(text(&read(&body)?).trim_end());

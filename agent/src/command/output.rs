@@ -46,11 +46,15 @@ pub(super) fn end(done: Result<(), Failure>) -> ExitCode {
 
 /// Prints text for people to standard output. Whoever reads it may have seen enough (`| head`): that is no failure.
 pub(super) fn say(text: impl Display) {
-    say_as_is(plain::lines(&text.to_string()));
+    print(&plain::lines(&text.to_string()));
 }
 
-/// The same for what programs read.
-pub(super) fn say_as_is(text: impl Display) {
+/// The same for JSON, which programs read and terminals show.
+pub(super) fn say_json(text: impl Display) {
+    print(&plain::json(&text.to_string()));
+}
+
+fn print(text: &str) {
     let _enough: io::Result<()> = writeln!(io::stdout().lock(), "{text}");
 }
 

@@ -5,7 +5,7 @@ use std::time::UNIX_EPOCH;
 
 use serde_json::json;
 
-use super::output::{Failure, say, say_as_is};
+use super::output::{Failure, say, say_json};
 use super::place::Surroundings;
 use crate::config::Config;
 use crate::replay::{Moment, Replay, Report};
@@ -60,7 +60,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
             .as_deref()
             .is_none_or(|name| name == moment.name);
         if options.ticks && is_asked {
-            say_as_is(tick(moment));
+            say_json(tick(moment));
         }
     };
     let mut report = Replay::new(config)
@@ -71,7 +71,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
         keep(&mut report, name)?;
     }
     if options.json {
-        say_as_is(serde_json::to_string(&report).map_err(Failure::of)?);
+        say_json(serde_json::to_string(&report).map_err(Failure::of)?);
     } else if !options.ticks {
         say(report.to_string().trim_end());
     }

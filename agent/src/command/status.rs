@@ -17,7 +17,7 @@ use serde_json::Value;
 pub(super) use self::report::HttpPermits;
 
 use self::report::Before;
-use super::output::{Failure, say, say_as_is};
+use super::output::{Failure, say, say_json};
 use super::place::Surroundings;
 use crate::caller::HttpConnection;
 use crate::plain::plain;
@@ -52,7 +52,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     let begin = Instant::now();
     let body = ask()?;
     if options.json {
-        say_as_is(body.trim_end());
+        say_json(body.trim_end());
         return Ok(());
     }
     let before = read(&body)?;
