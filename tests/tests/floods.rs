@@ -10,7 +10,7 @@ use std::process::Command;
 
 use tidegate_tests::agent::{Agent, CALM};
 use tidegate_tests::skip;
-use tidegate_tests::until::SOON;
+use tidegate_tests::until::{self, SOON};
 use tidegate_tests::user::{self, act_as};
 
 const OPEN: &str = "[socket]\nmode = \"0666\"\n";
@@ -26,6 +26,9 @@ const REQUESTS: usize = 20_000;
 const AT_ONCE: usize = 100;
 
 const MIB: u64 = 1 << 20;
+
+/// Memory of a group in which the agent loads its programs.
+const GROUP_OF_PROGRAMS_BYTES: u64 = 24 * MIB;
 
 /// Memory of the group that the agent lives in. The text of a debug build alone fills half of what a release build needs.
 const GROUP_BYTES: u64 = if cfg!(debug_assertions) {
@@ -89,7 +92,7 @@ impl Memory {
     /// `None`, after saying so, where this user cannot make one.
     fn of(bytes: u64) -> Option<Self> {
         let group = format!(
-            "/sys/fs/cgroup/memory/tidegate-test-flood-{}",
+            "/sys/fs/cgroup/memory/tidegate-test-{bytes}-{}",
             std::process::id()
         );
         let group = PathBuf::from(group);
@@ -181,5 +184,23 @@ fn alone_field_b4_floods_of_names_and_permits_live_in_24_mib() {
     }
     assert_eq!(memory.kills(), 0);
     assert_eq!(agent.ask_http("GET", "/healthz", "").status, 200);
+    drop(agent);
+}
+
+#[test]
+fn alone_field_b4_an_agent_loads_its_programs_in_24_mib() {
+    let Some(memory) = Memory::of(GROUP_OF_PROGRAMS_BYTES) else {
+        return;
+    };
+    let agent = Agent::start_by(
+        memory.command(),
+        &format!("{CALM}{OPEN}[ebpf]\nenabled = true\n"),
+    );
+    until::holds("the programs are loaded, or not", SOON, || {
+        assert_eq!(memory.kills(), 0);
+        let status = agent.get("/v1/status").to_string();
+        !status.contains("kernel programs are being loaded")
+    });
+    assert_eq!(memory.kills(), 0);
     drop(agent);
 }

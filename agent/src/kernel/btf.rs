@@ -114,7 +114,7 @@ impl<'b> Btf<'b> {
 
     /// How many values a tracepoint hands to a program.
     pub(super) fn arguments(&self, tracepoint: &str) -> Result<usize, BtfFault> {
-        let name = format!("btf_trace_{tracepoint}");
+        let name = tracepoint_name(tracepoint);
         let found = self
             .named(Kind::Typedef, &name)
             .and_then(|alias| self.resolved(alias.link))
@@ -126,10 +126,23 @@ impl<'b> Btf<'b> {
         arguments.ok_or(BtfFault::Absent(name))
     }
 
+    /// Number of the type by which a program names a tracepoint.
+    pub(super) fn tracepoint(&self, tracepoint: &str) -> Result<u32, BtfFault> {
+        let name = tracepoint_name(tracepoint);
+        let found = self.numbered(Kind::Typedef, &name);
+        let number = found.map(|(number, _typedef)| number);
+        number.ok_or(BtfFault::Absent(name))
+    }
+
     fn named(&self, kind: Kind, name: &str) -> Option<Type<'b>> {
+        self.numbered(kind, name).map(|(_number, found)| found)
+    }
+
+    /// The first type of a kind and a name, with its number.
+    fn numbered(&self, kind: Kind, name: &str) -> Option<(u32, Type<'b>)> {
         let numbers = 1..u32::try_from(self.types.len()).ok()?;
-        let mut types = numbers.filter_map(|number| self.get(number));
-        types.find(|found| found.kind == kind && self.text(found.name) == Some(name))
+        let mut types = numbers.filter_map(|number| Some((number, self.get(number)?)));
+        types.find(|(_number, found)| found.kind == kind && self.text(found.name) == Some(name))
     }
 
     fn get(&self, number: u32) -> Option<Type<'b>> {
@@ -209,6 +222,11 @@ impl Kind {
             _other => Self::Other,
         }
     }
+}
+
+/// What the kernel calls the type of a tracepoint.
+pub(super) fn tracepoint_name(tracepoint: &str) -> String {
+    format!("btf_trace_{tracepoint}")
 }
 
 /// Bytes of the type at a place.
@@ -336,10 +354,12 @@ mod tests {
         );
         assert_eq!(btf.value("e", "v"), Ok(7));
         assert_eq!(btf.arguments("t"), Ok(1));
+        assert_eq!(btf.tracepoint("t"), Ok(7));
         let absent = BtfFault::Absent("outer.c".to_owned());
         assert_eq!(btf.offset("outer", "c"), Err(absent));
         btf.offset("outer", "b.x").unwrap_err();
         btf.arguments("u").unwrap_err();
+        btf.tracepoint("u").unwrap_err();
     }
 
     #[test]

@@ -20,7 +20,7 @@
 //! why it is missing until then, or for ever.
 //!
 //! # Inside
-//! Pure: `btf`, `offsets` (types of this kernel to constants) · `usdt` (notes to probes) · `pauses`,
+//! Pure: `btf`, `offsets` (types of this kernel to constants) · `outline` (the few that the loader needs) · `usdt` (notes to probes) · `pauses`,
 //! `pause_book` (records to pauses) · `budget` (counters to cost) · `watch` (groups to slots).
 //! Doors: `host` (what may be loaded here) · `program` (loads and attaches) · `view` (mapped words) ·
 //! `jvm` (finds libraries) · `thread` (does it all, once a second).
@@ -35,6 +35,7 @@ mod jvm;
 #[cfg(test)]
 mod object_tests;
 mod offsets;
+mod outline;
 mod pause_book;
 mod pauses;
 mod program;

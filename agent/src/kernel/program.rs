@@ -11,14 +11,16 @@ use aya::programs::perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy, S
 use aya::programs::uprobe::{UProbeAttachLocation, UProbeScope};
 use aya::programs::{BtfTracePoint, PerfEvent, Program, ProgramInfo, TracePoint, UProbe};
 use aya::util::{nr_cpus, online_cpus};
-use aya::{Ebpf, EbpfLoader};
+use aya::{Ebpf, EbpfLoader, Endianness};
 use aya_log::EbpfLogger;
 use tidegate_abi::kernel::runqueue::SAMPLE_HZ;
 use tidegate_abi::kernel::task;
+use tidegate_segment::os::heap::give_back;
 
-use super::btf::{Btf, VMLINUX};
+use super::btf::{Btf, BtfFault, VMLINUX};
 use super::host;
 use super::offsets::{self, Constant};
+use super::outline::outline;
 use super::rung::{Lack, Missed, Rung};
 use super::view::{Extent, Maps, View};
 
@@ -259,6 +261,9 @@ fn load_object(object: &[u8], wanted: Wanted, extent: Extent) -> Result<Ebpf, Re
         Rung::Typed | Rung::SchedInfo | Rung::Files => 1,
     };
     let mut loader = EbpfLoader::new();
+    // It has read all types of the kernel, to adapt programs that are given theirs as constants here.
+    loader.btf(None);
+    give_back();
     for (name, value) in &constants {
         loader.override_global(name, value, true);
     }
@@ -277,23 +282,25 @@ fn constants(wanted: Wanted) -> Result<Vec<Constant>, Refused> {
     match wanted.rung {
         Rung::Files => Ok(Vec::new()),
         Rung::Plain => plain_constants(),
-        Rung::Typed | Rung::SchedInfo => {
-            let bytes = fs::read(VMLINUX).map_err(|error| Refused {
-                lack: Lack::NoTypes,
-                detail: format!("{VMLINUX}: {error}"),
-            })?;
-            let absent = |fault: super::btf::BtfFault| Refused {
-                lack: Lack::NoTypes,
-                detail: fault.to_string(),
-            };
-            let btf = Btf::parse(&bytes).map_err(absent)?;
-            let mut constants = offsets::typed(&btf, wanted.by_cpu_controller).map_err(absent)?;
+        Rung::Typed | Rung::SchedInfo => of_types(|btf| {
+            let mut constants = offsets::typed(btf, wanted.by_cpu_controller)?;
             if wanted.rung == Rung::SchedInfo {
-                constants.push(offsets::sched_info(&btf).map_err(absent)?);
+                constants.push(offsets::sched_info(btf)?);
             }
             Ok(constants)
-        }
+        }),
     }
+}
+
+/// What is looked up in the types of this kernel, which take megabytes and are not kept.
+fn of_types<T>(look_up: impl FnOnce(&Btf<'_>) -> Result<T, BtfFault>) -> Result<T, Refused> {
+    let lacking = |detail| Refused {
+        lack: Lack::NoTypes,
+        detail,
+    };
+    let bytes = fs::read(VMLINUX).map_err(|error| lacking(format!("{VMLINUX}: {error}")))?;
+    let found = Btf::parse(&bytes).and_then(|btf| look_up(&btf));
+    found.map_err(|fault| lacking(fault.to_string()))
 }
 
 fn plain_constants() -> Result<Vec<Constant>, Refused> {
@@ -334,7 +341,14 @@ fn attach_scheduler(programs: &mut Ebpf, rung: Rung) -> Result<(), Refused> {
 
 fn attach_typed(programs: &mut Ebpf, list: &[(&str, &str)]) -> Result<(), Refused> {
     let refused = |error| Refused::of(&error);
-    let types = aya::Btf::from_sys_fs().map_err(|error| Refused::of(&error))?;
+    let tracepoints: Vec<&str> = list
+        .iter()
+        .map(|(_program, tracepoint)| *tracepoint)
+        .collect();
+    let outline = of_types(|btf| outline(btf, &tracepoints))?;
+    let types = aya::Btf::parse(&outline, Endianness::default());
+    drop(outline);
+    let types = types.map_err(|error| Refused::of(&error))?;
     for (program, tracepoint) in list {
         let program: &mut BtfTracePoint = find(programs, program)?;
         program.load(tracepoint, &types).map_err(refused)?;

@@ -164,7 +164,7 @@ impl Worker {
     /// Tells everybody what there is now.
     fn settle(&mut self, sight: Sight) {
         let rung = sight.map_or(Rung::Files, |view| view.rung);
-        // The loader reads all types of the kernel, twice, for the numbers of four tracepoints.
+        // The types of the kernel were read.
         give_back();
         self.ends.show(sight);
         let missed = self.missed.clone();
