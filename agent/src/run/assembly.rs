@@ -160,6 +160,10 @@ fn facts(directory: &Path, config_file: Option<&Path>, (config, rules): (&Config
         rules_directory: config.rules.dir.clone(),
         rules,
         rules_read: Some(Instant::now()),
+        metrics_listen: config
+            .http
+            .metrics_enabled
+            .then_some(config.http.metrics_listen),
     }
 }
 

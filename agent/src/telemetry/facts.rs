@@ -1,5 +1,6 @@
 //! What an agent was started with and has read since, for reports.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,8 @@ pub struct Facts {
     pub rules: usize,
     /// When they were read.
     pub rules_read: Option<Instant>,
+    /// Where metrics are served over TCP.
+    pub metrics_listen: Option<SocketAddr>,
 }
 
 /// Where the rules in force are from.

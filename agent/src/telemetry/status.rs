@@ -1,6 +1,7 @@
 //! The shape of `tidegate status --json` and `GET /v1/status`, which scripts rely on.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -63,6 +64,8 @@ struct Agent {
     /// The configuration; null are the defaults.
     config: Option<String>,
     rules: Rules,
+    /// Where metrics are served over TCP; null is nowhere.
+    metrics_listen: Option<SocketAddr>,
     http_permits: HttpPermits,
     /// How the last reload of configuration and rules was refused; null if it was taken over.
     reload_refused: Option<Refused>,
@@ -203,6 +206,7 @@ impl Status {
                 directory: shown(&facts.directory),
                 config: facts.config_file.as_deref().map(shown),
                 rules: Rules::of(&facts, context.reload_succeeded()),
+                metrics_listen: facts.metrics_listen,
                 http_permits: HttpPermits::of(tenants, None),
                 reload_refused: context.reload.refused(),
                 turned_away: turned_away::by_bound(context),

@@ -295,6 +295,19 @@ fn field_r11_warm_up_is_told_where_queueing_may_be_meant() {
 }
 
 #[test]
+fn field_r8_a_count_that_is_not_given_is_told_for_it_refuses_everything() {
+    let note = ["without it the count is 0, which refuses everything"];
+    for text in [
+        r#"[{"resource": "a", "grade": 1}]"#,
+        r#"[{"resource": "a", "count": null, "grade": 1}]"#,
+    ] {
+        assert_eq!(hints("flow.json", text), note, "{text}");
+    }
+    let zero = r#"[{"resource": "a", "count": 0, "grade": 1}]"#;
+    assert!(hints("flow.json", zero).is_empty());
+}
+
+#[test]
 fn field_r12_a_single_object_is_a_list_of_one() {
     let one = r#"{"resource": "a", "count": 5, "grade": 1}"#;
     assert_eq!(

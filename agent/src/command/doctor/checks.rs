@@ -45,6 +45,8 @@ struct Agent {
     tick_ms: f64,
     tick_late_p99_ms: f64,
     rules: Option<Rules>,
+    /// `None` is nowhere.
+    metrics_listen: Option<SocketAddr>,
 }
 
 #[derive(Deserialize)]
@@ -63,7 +65,8 @@ pub(super) fn all(
     let told = status::told(runtime_dir, "/v1/status");
     let told = told.and_then(|body| status::read::<Status>(&body));
     let told = told.map(|status| status.agent);
-    let runs = told.is_ok();
+    // So may it with another port, or none.
+    let served_at = told.as_ref().ok().map(|agent| agent.metrics_listen);
     // An agent may have been started with another directory than that of the configuration.
     let of_agent = told.as_ref().ok().and_then(|agent| agent.rules.as_ref());
     let of_agent = of_agent.and_then(|rules| rules.directory.clone());
@@ -71,7 +74,7 @@ pub(super) fn all(
         agent(told),
         configuration(report),
         rules(of_agent.as_deref().unwrap_or(rules_dir)),
-        port(config, runs),
+        port(config, served_at),
         disk(config, state),
     ]
 }
@@ -89,6 +92,7 @@ fn agent(told: Result<Agent, Failure>) -> Check {
         tick_ms,
         tick_late_p99_ms: late,
         rules,
+        metrics_listen: _told_by_the_port,
     } = agent;
     let since = span(uptime_s);
     if let Some(Rules {
@@ -145,12 +149,17 @@ fn rules(directory: &Path) -> Check {
     }
 }
 
-fn port(config: &Config, runs: bool) -> Check {
-    let (name, address) = ("metrics", config.http.metrics_listen);
-    if !config.http.metrics_enabled {
+/// The port of the metrics. `served_at` is where the agent that runs has it, if one runs.
+fn port(config: &Config, served_at: Option<Option<SocketAddr>>) -> Check {
+    let name = "metrics";
+    let own = config
+        .http
+        .metrics_enabled
+        .then_some(config.http.metrics_listen);
+    let Some(address) = served_at.unwrap_or(own) else {
         return Check::new(name, true, "on the Unix socket alone");
-    }
-    if runs {
+    };
+    if served_at.is_some() {
         return served(name, address);
     }
     match TcpListener::bind(address) {
@@ -260,6 +269,7 @@ mod tests {
                 reload_ok: true,
                 directory: None,
             }),
+            metrics_listen: None,
         };
         let mut config = Config::default();
         config.recording.size_mib = u64::MAX;
@@ -270,7 +280,7 @@ mod tests {
             agent(Ok(running)),
             configuration(&report),
             rules(&directory.path().join("nowhere")),
-            port(&config, false),
+            port(&config, None),
             disk(&config, directory.path()),
         ];
         let oks = checks.iter().map(|check| check.ok).collect::<Vec<_>>();
@@ -285,7 +295,9 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line:?} is missing in\n{text}");
         }
-        assert!(port(&config, true).ok, "somebody answers there");
+        let own = Some(config.http.metrics_listen);
+        assert!(port(&config, Some(own)).ok, "somebody answers there");
+        assert!(port(&config, Some(None)).ok, "an agent without the port");
     }
 
     #[test]
@@ -301,6 +313,7 @@ mod tests {
                     reload_ok,
                     directory: None,
                 }),
+                metrics_listen: None,
             }))
         };
         assert!(!agent_with(250.0, true).ok);

@@ -263,6 +263,7 @@ async fn the_status_has_its_shape() {
             "directory",
             "ebpf",
             "http_permits",
+            "metrics_listen",
             "pid",
             "psi_triggers",
             "reload_refused",

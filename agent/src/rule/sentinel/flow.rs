@@ -126,6 +126,10 @@ impl FlowFields {
     /// Says what is likely not what its author means.
     fn note(&self, section: &mut Section<'_, '_>) {
         self.note_origins(section);
+        if !section.has("count") {
+            let hint = "without it the count is 0, which refuses everything";
+            section.warn("count", Threshold.allowed(), hint);
+        }
         let own = FlowFields::default();
         let warms = section.has("warm_up_period");
         let queues = self.max_queueing_time_ms != own.max_queueing_time_ms;
