@@ -338,6 +338,53 @@ fn field_b3_a_user_with_all_its_connections_leaves_the_sockets_to_others() {
     drop(held);
 }
 
+/// Sends a question on a connection of its own, and reads nothing.
+fn asked(socket: &Path, method: &str, path: &str, body: &str) -> UnixStream {
+    let mut stream = UnixStream::connect(socket).expect("the agent takes connections");
+    let length = body.len();
+    let head =
+        format!("{method} {path} HTTP/1.1\r\nhost: tidegate\r\ncontent-length: {length}\r\n\r\n");
+    let question = format!("{head}{body}");
+    let written = stream.write_all(question.as_bytes());
+    written.expect("the agent reads");
+    stream
+}
+
+/// Asks for reports on many connections, most of them long, and reads none.
+fn ask_for_reports(http: &Path) -> Vec<UnixStream> {
+    let paths = ["/metrics", "/v1/status", "/v1/resources", "/metrics"];
+    let paths = paths.iter().cycle().take(160);
+    paths.map(|path| asked(http, "GET", path, "")).collect()
+}
+
+#[test]
+fn field_b3_who_asks_for_reports_and_reads_none_leaves_the_sockets_to_others() {
+    if !user::are_at_hand() {
+        return;
+    }
+    let agent = Agent::start("", &format!("{CALM}[socket]\nmode = \"0666\"\n"));
+    agent.open_directory();
+    let http = agent.runtime_dir().join("http.sock");
+    act_as(OTHER, || {
+        for number in 0..600 {
+            let name = format!("{number}{}", "n".repeat(100));
+            let body = format!("{{\"resource\":\"{name}\"}}");
+            let mut stream = asked(&http, "POST", "/v1/enter", &body);
+            stream.read_exact(&mut [0; 12]).expect("the agent answers");
+        }
+    });
+    let mut unread = Vec::new();
+    for _round in 0..2 {
+        unread.extend(act_as(OTHER, || ask_for_reports(&http)));
+        // Each of these has a deadline of its own.
+        let entered = agent.ask_http("POST", "/v1/enter", "{\"resource\":\"order\"}");
+        assert_eq!(entered.status, 200, "{}", entered.body);
+        let mut service = Actor::start(&agent.runtime_dir());
+        assert_eq!(service.ask("door"), "shm");
+    }
+    assert_eq!(agent.ask_http("GET", "/v1/status", "").status, 200);
+}
+
 #[test]
 fn field_b11_an_agent_that_is_ready_has_scopes() {
     let agent = Agent::start("", CALM);

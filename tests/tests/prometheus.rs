@@ -30,7 +30,7 @@ fn full_scrape() -> String {
             }
         }
     }
-    scrape.text().expect("encodes")
+    scrape.text(0).expect("encodes")
 }
 
 #[test]

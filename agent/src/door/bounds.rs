@@ -34,6 +34,9 @@ pub const DRAINED_WITHIN: Duration = Duration::from_secs(2);
 /// Answers over HTTP that are not sent yet, bytes of all together. One alone may be longer.
 pub const ANSWERS_BYTES: usize = 16 * 1024 * 1024;
 
+/// Requests for reports over HTTP that wait for their turn, of all users together. A user's line moves 64 places a second.
+pub const REPORTS: usize = 128;
+
 /// Permits that the agent holds for callers over sockets, of all doors and tenants together.
 pub const PERMITS: usize = 32_768;
 
@@ -72,6 +75,8 @@ pub struct Bounds {
     pub bodies: Arc<Places>,
     /// Bytes of answers.
     pub answers: Arc<Places>,
+    /// Requests for reports that wait for their turn.
+    pub reports: Arc<Places>,
     /// Permits.
     pub permits: Arc<Places>,
     /// Requests that wait for their turn.
@@ -91,6 +96,7 @@ impl Bounds {
             http_connections: connections("connections to http.sock", HTTP_CONNECTIONS),
             bodies: Places::new("bytes of requests", shares(BODIES_BYTES)),
             answers: Places::new("bytes of answers", shares(ANSWERS_BYTES)),
+            reports: Places::new("reports that wait for their turn", shares(REPORTS)),
             permits: Places::new("permits", Bound::parts(PERMITS, 2, 2)),
             turns: Places::new("requests that wait for their turn", shares(TURNS)),
             listeners: Places::new("listeners", Bound::parts(LISTENERS, OF_USER, 16)),
@@ -105,6 +111,7 @@ impl Bounds {
             &self.http_connections,
             &self.bodies,
             &self.answers,
+            &self.reports,
             &self.permits,
             &self.turns,
             &self.listeners,

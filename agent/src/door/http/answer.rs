@@ -47,13 +47,20 @@ impl Wrong {
 #[derive(Debug)]
 pub(super) struct Json<T>(pub(super) T);
 
+/// Content type of [`json_line`].
+pub(super) const JSON: &str = "application/json";
+
+/// A value as a line of JSON.
+pub(super) fn json_line(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(value)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
 impl<T: Serialize> IntoResponse for Json<T> {
     fn into_response(self) -> Response {
-        match serde_json::to_vec(&self.0) {
-            Ok(mut body) => {
-                body.push(b'\n');
-                ([(CONTENT_TYPE, "application/json")], body).into_response()
-            }
+        match json_line(&self.0) {
+            Ok(body) => ([(CONTENT_TYPE, JSON)], body).into_response(),
             Err(error) => {
                 let text = format!("the answer cannot be written: {error}\n");
                 (StatusCode::INTERNAL_SERVER_ERROR, text).into_response()

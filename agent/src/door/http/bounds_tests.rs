@@ -146,6 +146,35 @@ async fn field_b3_permits_over_one_connection_leave_some_to_other_users() {
 }
 
 #[tokio::test]
+async fn field_b3_who_waits_for_reports_is_bounded_and_keeps_no_question_waiting() {
+    let door = Door::plain();
+    let own = Holder {
+        uid: rustix::process::geteuid().as_raw(),
+        pid: std::process::id(),
+    };
+    let reports = &door.context.bounds.reports;
+    let waiting: Vec<_> = std::iter::from_fn(|| reports.take(own).ok()).collect();
+    for path in [
+        "/v1/status",
+        "/v1/resources",
+        "/v1/rules",
+        "/v1/scopes",
+        "/metrics",
+    ] {
+        let answer = door.get(path).await;
+        assert_eq!(answer.status, 503, "{path}: {}", answer.body);
+        let why = "reports that wait for their turn: process";
+        assert!(answer.body.contains(why), "{}", answer.body);
+    }
+    assert_eq!(door.get("/v1/explain?resource=a").await.status, 503);
+    assert_eq!(door.enter(r#"{"resource":"a"}"#).await.status, 200);
+    drop(waiting);
+    for path in ["/v1/explain?resource=a", "/v1/status", "/metrics"] {
+        assert_eq!(door.get(path).await.status, 200, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn field_b3_answers_that_nobody_reads_are_bounded() {
     let door = Door::plain();
     let served = Served {

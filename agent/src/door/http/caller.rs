@@ -16,13 +16,40 @@ use crate::door::tenants::Named;
 use crate::places::{Holder, Place};
 use crate::tenant::{Tenant, callers};
 
+/// What somebody may see.
+#[derive(Debug, Clone)]
+pub(super) struct View {
+    /// The own tenant.
+    pub(super) own: Named,
+    /// Whether it sees the others too.
+    pub(super) sees_all: bool,
+}
+
+impl View {
+    /// All tenants, for who belongs to the default one.
+    pub(super) fn of_all(context: &Context) -> Self {
+        Self {
+            own: context.tenants.default_one().clone(),
+            sees_all: true,
+        }
+    }
+
+    /// The tenants in it.
+    pub(super) fn tenants(&self, context: &Context) -> Vec<Named> {
+        if self.sees_all {
+            return context.tenants.iter().cloned().collect();
+        }
+        vec![self.own.clone()]
+    }
+}
+
 /// The other end of a connection.
 #[derive(Debug, Clone)]
 pub(super) struct Caller {
     /// Its user and process.
     pub(super) holder: Holder,
-    named: Named,
-    sees_all: bool,
+    /// What it may see.
+    pub(super) view: View,
 }
 
 impl Caller {
@@ -34,8 +61,10 @@ impl Caller {
         let pidfd = peer::pidfd(socket);
         let caller = Self {
             holder,
-            named: context.tenants.of(peer, pidfd.as_ref()).clone(),
-            sees_all: context.tenants.shows_all_to(peer.uid),
+            view: View {
+                own: context.tenants.of(peer, pidfd.as_ref()).clone(),
+                sees_all: context.tenants.shows_all_to(peer.uid),
+            },
         };
         Ok((caller, place))
     }
@@ -51,20 +80,12 @@ impl Caller {
 
     /// The tenant that it belongs to.
     pub(super) const fn tenant(&self) -> &Arc<Tenant> {
-        &self.named.tenant
+        &self.view.own.tenant
     }
 
     /// The same with its name.
     pub(super) const fn named(&self) -> &Named {
-        &self.named
-    }
-
-    /// The tenants that it may see.
-    pub(super) fn sees(&self, context: &Context) -> Vec<Named> {
-        if self.sees_all {
-            return context.tenants.iter().cloned().collect();
-        }
-        vec![self.named.clone()]
+        &self.view.own
     }
 }
 

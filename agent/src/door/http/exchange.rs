@@ -133,25 +133,43 @@ impl Served {
             return Wrong::new(StatusCode::INTERNAL_SERVER_ERROR, text).into_response();
         };
         let bytes = collected.to_bytes();
-        if bytes.len() <= SMALL || head.extensions.get::<Shared>().is_some() {
+        if head.extensions.get::<Counted>().is_some() {
             return Response::from_parts(head, Body::from(bytes));
         }
-        match self.bounds.answers.take_up_to(self.holder, bytes.len()) {
-            Ok(place) => {
-                let kept = Kept {
-                    bytes,
-                    _place: place,
-                };
-                Response::from_parts(head, Body::from(Bytes::from_owner(kept)))
-            }
-            Err(no_place) => busy(&no_place).into_response(),
+        match room_for_answer(&self.bounds, self.holder, bytes.len()) {
+            Ok(place) => Response::from_parts(head, Body::from(kept(bytes, place))),
+            Err(wrong) => wrong.into_response(),
         }
     }
 }
 
-/// Marks an answer whose bytes are the same for all who get it.
+/// Room for an answer of this length; none is needed for a short one.
+pub(super) fn room_for_answer(
+    bounds: &Bounds,
+    holder: Holder,
+    bytes: usize,
+) -> Result<Option<Place>, Wrong> {
+    if bytes <= SMALL {
+        return Ok(None);
+    }
+    let place = bounds.answers.take_up_to(holder, bytes);
+    place.map(Some).map_err(|no_place| busy(&no_place))
+}
+
+/// These bytes, which hold a place until they are sent.
+pub(super) fn kept(bytes: Bytes, place: Option<Place>) -> Bytes {
+    match place {
+        Some(place) => Bytes::from_owner(Kept {
+            bytes,
+            _place: place,
+        }),
+        None => bytes,
+    }
+}
+
+/// Marks an answer that was counted before it was made, or whose bytes are the same for all who get it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shared;
+pub(super) struct Counted;
 
 /// An answer that is not sent yet.
 struct Kept {
@@ -239,6 +257,6 @@ fn broken(error: &hyper::Error) -> Wrong {
     Wrong::input(text)
 }
 
-fn busy(no_place: &NoPlace) -> Wrong {
+pub(super) fn busy(no_place: &NoPlace) -> Wrong {
     Wrong::new(StatusCode::SERVICE_UNAVAILABLE, no_place.to_string())
 }

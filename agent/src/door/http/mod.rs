@@ -1,7 +1,7 @@
 //! The HTTP door: JSON on a Unix socket, and the metrics on a loopback TCP port.
 //!
 //! `exchange` reads what is sent within its bounds, `caller` says who asks, `fields` reads what is asked and `input` checks it, `decide` has
-//! the routes that decide, `report` those that tell, `answer` the bodies of refusals and errors, `connection` the time that one may stand
+//! the routes that decide, `report` those that tell from the texts of `reports`, for which one waits in a `line`, `answer` the bodies of refusals and errors, `connection` the time that one may stand
 //! still. Of the TCP port, `scrapers` has the listener, `crowd` the places of its connections, `scrape_port` what a request passes there,
 //! `host` the names that it may ask for, `turned` what is turned away.
 
@@ -14,7 +14,9 @@ mod exchange;
 mod fields;
 mod host;
 mod input;
+mod line;
 mod report;
+mod reports;
 mod scrape_port;
 mod scrapers;
 mod turned;
@@ -23,10 +25,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::MatchedPath;
 use axum::http::{Method, Uri};
 use axum::routing::{MethodRouter, get, post, put};
+use axum::{Extension, Router};
 use rustix::net::SocketType;
 use tidegate_segment::os::way::Way;
 use tokio::net::{TcpListener, UnixListener};
@@ -35,6 +37,7 @@ use super::socket_path::{self, PathError};
 use super::{Context, OpenError, Settings};
 use answer::Routes;
 use caller::Callers;
+use reports::{Report, Reports};
 use scrape_port::ScrapePort;
 use scrapers::Scrapers;
 use turned::Turned;
@@ -85,15 +88,18 @@ impl Listeners {
 
     /// Answers until it is dropped.
     pub async fn serve(self, context: Arc<Context>) {
+        let reports = Extension(Reports::new(Arc::clone(&context)));
         if let Some(metrics) = self.metrics {
             let turned = Turned::new(Arc::clone(&context.metrics));
             let hosts = self.metrics_hosts;
-            let port = ScrapePort::new(Arc::clone(&context), hosts, Arc::clone(&turned));
-            let routes = port.before(router(told_to_all()).with_state(Arc::clone(&context)));
+            let port = ScrapePort::new(hosts, Arc::clone(&turned));
+            let routes = router(told_to_all()).layer(reports.clone());
+            let routes = port.before(routes.with_state(Arc::clone(&context)));
             let scrapers = Scrapers::new(metrics, Arc::clone(&context), turned);
             tokio::spawn(scrapers.serve(routes));
         }
-        let routes = router(told_to_callers()).with_state(Arc::clone(&context));
+        let routes = router(told_to_callers()).layer(reports);
+        let routes = routes.with_state(Arc::clone(&context));
         Callers::new(self.unix, context).serve(routes).await;
     }
 }
@@ -141,11 +147,11 @@ fn told_to_callers() -> Vec<Route> {
         sent("/v1/enter", post(decide::enter)),
         sent("/v1/exit", post(decide::exit)),
         asked("/v1/admit", get(decide::admit)),
-        asked("/v1/status", get(report::status)),
-        asked("/v1/scopes", get(report::scopes)),
-        asked("/v1/resources", get(report::resources)),
+        asked("/v1/status", report::told(Report::Status)),
+        asked("/v1/scopes", report::told(Report::Scopes)),
+        asked("/v1/resources", report::told(Report::Resources)),
         asked("/v1/explain", get(report::explain)),
-        asked("/v1/rules", get(report::rules)),
+        asked("/v1/rules", report::told(Report::Rules)),
         Route {
             method: "PUT",
             path: "/v1/rules/{kind}",

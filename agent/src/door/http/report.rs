@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::{ConnectInfo, Path, State};
-use axum::http::header::CONTENT_TYPE;
 use axum::http::{StatusCode, Uri};
-use axum::response::{IntoResponse as _, Response};
-use serde::Serialize;
+use axum::response::Response;
+use axum::routing::{MethodRouter, get};
 use tidegate_segment::board::AgentLife;
 use tidegate_segment::clock::monotonic_ns;
 
@@ -15,74 +14,35 @@ use super::answer::{Json, Wrong};
 use super::caller::Caller;
 use super::fields::Fields;
 use super::input::{self, EXPLAIN};
+use super::reports::{Report, Reports};
 use crate::config::schema::source::shown;
 use crate::door::Context;
 use crate::door::tenants::Named;
 use crate::telemetry::explain::Explained;
-use crate::telemetry::rules::Report;
-use crate::telemetry::status::{self, Status};
-use crate::telemetry::{fill, scrape};
 
-pub(super) async fn status(
-    State(context): State<Arc<Context>>,
-    ConnectInfo(caller): ConnectInfo<Caller>,
-) -> Json<Status> {
-    Json(Status::of(&context, &caller.sees(&context)))
-}
-
-#[derive(Serialize)]
-pub(super) struct Scopes {
-    scopes: Vec<status::Scope>,
-}
-
-pub(super) async fn scopes(State(context): State<Arc<Context>>) -> Json<Scopes> {
-    let snapshot = context.control.snapshot();
-    Json(Scopes {
-        scopes: status::scopes(&snapshot),
-    })
-}
-
-#[derive(Serialize)]
-pub(super) struct Resources {
-    resources: Vec<status::Resource>,
-}
-
-pub(super) async fn resources(
-    State(context): State<Arc<Context>>,
-    ConnectInfo(caller): ConnectInfo<Caller>,
-) -> Json<Resources> {
-    Json(Resources {
-        resources: status::resources(&caller.sees(&context)),
-    })
-}
-
-#[derive(Serialize)]
-pub(super) struct Rules {
-    /// That of the caller's own tenant.
-    generation: u64,
-    rules: Vec<Report>,
-}
-
-pub(super) async fn rules(
-    State(context): State<Arc<Context>>,
-    ConnectInfo(caller): ConnectInfo<Caller>,
-) -> Json<Rules> {
-    Json(Rules {
-        generation: caller.tenant().board().rules_generation(),
-        rules: crate::telemetry::rules::rules(&caller.sees(&context)),
-    })
+/// A report, as far as the caller may see it.
+pub(super) fn told(report: Report) -> MethodRouter<Arc<Context>> {
+    get(
+        async move |ConnectInfo(caller): ConnectInfo<Caller>,
+                    Extension(reports): Extension<Arc<Reports>>| {
+            reports.tell(report, &caller).await
+        },
+    )
 }
 
 pub(super) async fn explain(
     State(context): State<Arc<Context>>,
+    Extension(reports): Extension<Arc<Reports>>,
     ConnectInfo(caller): ConnectInfo<Caller>,
     uri: Uri,
 ) -> Result<Json<Explained>, Wrong> {
     let mut fields = Fields::of_query(&uri, &EXPLAIN)?;
-    let name = &input::resource(&mut fields)?;
+    let name = input::resource(&mut fields)?;
     let tenant = input::name(&mut fields, "tenant")?;
     let named = tenant_of(tenant, &caller, &context)?;
-    let explained = Explained::of(&context, &named, name);
+    let asked = name.clone();
+    let explain = move |context: &Context| Explained::of(context, &named, &asked);
+    let explained = reports.once(caller.holder, explain).await?;
     explained.map(Json).ok_or_else(|| {
         let text = format!(
             "resource \"{name}\" is not known: nothing was asked of it and no rule is for it; \
@@ -97,7 +57,7 @@ fn tenant_of(name: Option<String>, caller: &Caller, context: &Context) -> Result
     let Some(name) = name else {
         return Ok(caller.named().clone());
     };
-    let seen = caller.sees(context);
+    let seen = caller.view.tenants(context);
     let found = seen.iter().find(|named| *named.name == *name).cloned();
     found.ok_or_else(|| {
         let allowed: Vec<&str> = seen.iter().map(|named| &*named.name).collect();
@@ -116,19 +76,12 @@ pub(super) async fn put_rules(Path(kind): Path<String>) -> Wrong {
 
 /// What is told over TCP has no caller, and is of all tenants.
 pub(super) async fn metrics(
-    State(context): State<Arc<Context>>,
+    Extension(reports): Extension<Arc<Reports>>,
     caller: Option<Extension<ConnectInfo<Caller>>>,
-) -> Response {
-    let seen = match caller {
-        Some(Extension(ConnectInfo(caller))) => caller.sees(&context),
-        None => context.tenants.iter().cloned().collect(),
-    };
-    match fill::scrape(&context, &seen).text() {
-        Ok(text) => ([(CONTENT_TYPE, scrape::CONTENT_TYPE)], text).into_response(),
-        Err(error) => {
-            let text = format!("the metrics cannot be written: {error}");
-            Wrong::new(StatusCode::INTERNAL_SERVER_ERROR, text).into_response()
-        }
+) -> Result<Response, Wrong> {
+    match caller {
+        Some(Extension(ConnectInfo(caller))) => reports.tell(Report::Metrics, &caller).await,
+        None => reports.scrape().await,
     }
 }
 
