@@ -227,11 +227,14 @@ impl Agent {
     }
 
     fn wait_until_it_serves(&self) {
+        until::holds("an agent that serves", SOON, || self.serves());
+    }
+
+    /// Whether both of its sockets take connections.
+    pub fn serves(&self) -> bool {
         let sockets = ["gate.sock", "http.sock"].map(|name| self.runtime_dir().join(name));
         let [gate, http] = sockets;
-        until::holds("an agent that serves", SOON, || {
-            takes_packets(&gate) && UnixStream::connect(&http).is_ok()
-        });
+        takes_packets(&gate) && UnixStream::connect(&http).is_ok()
     }
 
     /// The answer to a GET over its HTTP socket.

@@ -12,6 +12,7 @@ pub mod http;
 pub mod open_files;
 pub mod peer;
 pub mod settings;
+pub mod socket_file;
 pub mod socket_path;
 pub mod tenants;
 

@@ -14,7 +14,7 @@ use super::{ready, reload, start_text, told};
 use crate::config::schema::fault::Fault;
 use crate::config::{Config, Given};
 use crate::control::Snapshot;
-use crate::door::Context;
+use crate::door::{Context, socket_file};
 use crate::recording::Notes;
 use crate::telemetry::reload::Instead;
 use crate::tenant::breakers::BreakerWatch;
@@ -246,7 +246,8 @@ impl Keeper {
         let tenants = self.context.tenants.iter();
         let clients = tenants.map(|named| named.tenant.clients().count()).sum();
         let refused = self.context.reload.refused();
-        let line = state_line(self.rules, clients, snapshot, refused.as_ref());
+        let missing = socket_file::missing(&self.context.facts.lock().directory);
+        let line = state_line(self.rules, clients, snapshot, refused.as_ref(), missing);
         if line != self.told_state {
             ready::state(&line);
             self.told_state = line;

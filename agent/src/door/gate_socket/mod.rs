@@ -14,12 +14,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::net::SocketType;
-use tidegate_segment::os::way::Way;
 use tokio_seqpacket::{UnixSeqpacket, UnixSeqpacketListener};
 
 use super::accept::Failures;
 use super::peer::Peer;
-use super::socket_path::{self, PathError};
+use super::socket_file::SocketFile;
+use super::socket_path::PathError;
 use super::{Context, Settings};
 use crate::door::bounds::{Bounds, GATE_CONNECTIONS, TOLD_WITHIN};
 use crate::door::open_files;
@@ -46,6 +46,7 @@ pub struct GateSocket {
 #[derive(Debug)]
 struct Entrance {
     listener: UnixSeqpacketListener,
+    file: Box<SocketFile<UnixSeqpacketListener>>,
     bounds: Arc<Bounds>,
     failures: Failures,
     hello_deadline: Duration,
@@ -58,15 +59,14 @@ impl GateSocket {
     /// # Errors
     /// Something lies at the path, or the file system refuses.
     pub fn open(settings: &Settings) -> Result<Self, PathError> {
-        let way = Way::make(&settings.directory)?;
         let kind = (SocketType::SEQPACKET, BACKLOG);
-        let socket = socket_path::place(&way, FILE_NAME, kind, &settings.access)?;
-        let listener = UnixSeqpacketListener::try_from(socket)
-            .map_err(socket_path::refused(way.path(), "cannot listen"))?;
+        let take = UnixSeqpacketListener::try_from;
+        let (file, listener) = SocketFile::place(settings, FILE_NAME, kind, take)?;
         let curtain = Curtain::closed();
         Ok(Self {
             entrance: Entrance {
                 listener,
+                file,
                 bounds: Arc::new(Bounds::new(open_files::connections(GATE_CONNECTIONS))),
                 failures: Failures::new(FILE_NAME),
                 hello_deadline: settings.hello_deadline,
@@ -105,9 +105,12 @@ impl Entrance {
     /// Never ends.
     async fn let_in(&mut self) {
         loop {
-            match self.listener.accept().await {
-                Ok(socket) => self.begin(socket),
-                Err(error) => self.failures.wait_after(&error).await,
+            tokio::select! {
+                accepted = self.listener.accept() => match accepted {
+                    Ok(socket) => self.begin(socket),
+                    Err(error) => self.failures.wait_after(&error).await,
+                },
+                listener = self.file.made_again() => self.listener = listener,
             }
         }
     }

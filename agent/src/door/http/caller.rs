@@ -12,6 +12,7 @@ use super::exchange::{Served, close};
 use crate::door::Context;
 use crate::door::accept::Failures;
 use crate::door::peer::{self, Peer};
+use crate::door::socket_file::SocketFile;
 use crate::door::tenants::Named;
 use crate::places::{Holder, Place};
 use crate::tenant::{Tenant, callers};
@@ -93,14 +94,20 @@ impl Caller {
 #[derive(Debug)]
 pub(super) struct Callers {
     listener: UnixListener,
+    file: Box<SocketFile<UnixListener>>,
     context: Arc<Context>,
     failures: Failures,
 }
 
 impl Callers {
-    pub(super) const fn new(listener: UnixListener, context: Arc<Context>) -> Self {
+    pub(super) const fn new(
+        listener: UnixListener,
+        file: Box<SocketFile<UnixListener>>,
+        context: Arc<Context>,
+    ) -> Self {
         Self {
             listener,
+            file,
             context,
             failures: Failures::new(super::FILE_NAME),
         }
@@ -122,7 +129,14 @@ impl Callers {
 
     async fn accept(&mut self) -> (Bounded<UnixStream, Place>, Caller) {
         loop {
-            match self.listener.accept().await {
+            let accepted = tokio::select! {
+                accepted = self.listener.accept() => accepted,
+                listener = self.file.made_again() => {
+                    self.listener = listener;
+                    continue;
+                }
+            };
+            match accepted {
                 Ok((stream, _path)) => match Caller::of(&stream, &self.context) {
                     Ok((caller, place)) => return (Bounded::new(stream, place), caller),
                     Err(error) => {

@@ -23,6 +23,7 @@ mod turned;
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use axum::extract::MatchedPath;
@@ -30,10 +31,9 @@ use axum::http::{Method, Uri};
 use axum::routing::{MethodRouter, get, post, put};
 use axum::{Extension, Router};
 use rustix::net::SocketType;
-use tidegate_segment::os::way::Way;
 use tokio::net::{TcpListener, UnixListener};
 
-use super::socket_path::{self, PathError};
+use super::socket_file::SocketFile;
 use super::{Context, OpenError, Settings};
 use answer::Routes;
 use caller::Callers;
@@ -52,6 +52,7 @@ const BACKLOG: i32 = 1024;
 #[derive(Debug)]
 pub struct Listeners {
     unix: UnixListener,
+    file: Box<SocketFile<UnixListener>>,
     metrics: Option<TcpListener>,
     metrics_hosts: Vec<String>,
 }
@@ -63,11 +64,9 @@ impl Listeners {
     /// Something lies at the path, the address is not a loopback one or is taken, or the system
     /// refuses.
     pub fn open(settings: &Settings) -> Result<Self, OpenError> {
-        let way = Way::make(&settings.directory).map_err(PathError::from)?;
         let kind = (SocketType::STREAM, BACKLOG);
-        let socket = socket_path::place(&way, FILE_NAME, kind, &settings.access)?;
-        let unix = UnixListener::from_std(socket.into())
-            .map_err(socket_path::refused(way.path(), "cannot listen"))?;
+        let take = |socket: OwnedFd| UnixListener::from_std(socket.into());
+        let (file, unix) = SocketFile::place(settings, FILE_NAME, kind, take)?;
         let metrics = settings.metrics_listen.map(|address| {
             if !address.ip().is_loopback() {
                 return Err(OpenError::Remote(address));
@@ -76,6 +75,7 @@ impl Listeners {
         });
         Ok(Self {
             unix,
+            file,
             metrics: metrics.transpose()?,
             metrics_hosts: settings.metrics_hosts.clone(),
         })
@@ -100,7 +100,9 @@ impl Listeners {
         }
         let routes = router(told_to_callers()).layer(reports);
         let routes = routes.with_state(Arc::clone(&context));
-        Callers::new(self.unix, context).serve(routes).await;
+        Callers::new(self.unix, self.file, context)
+            .serve(routes)
+            .await;
     }
 }
 
