@@ -168,8 +168,8 @@ settings! {
         grade: GradeWord = GradeWord::Qps, OneOf::<GradeWord>::ANY;
         /// The limit. Fractions count: 0.5 is one in two windows where requests are paced.
         count: Amount = Amount::ZERO, Required(Count, "1000");
-        /// The limit while the host or a scope has too many threads ([threads] watermark) or trouble with garbage
-        /// collection ([law.evidence]). Not set: as always.
+        /// The limit while the host or a scope has too many threads (`[threads] watermark`) or trouble with garbage
+        /// collection (`[law.evidence]`). Not set: as always.
         strained_count: Option<Amount> = None, Maybe(Count, "200");
         /// Length of the window of a qps rule.
         window: Duration = SECOND, Span::ms(100, 86_400_000);

@@ -65,16 +65,15 @@ pub(super) fn all(
     let told = status::told(runtime_dir, "/v1/status");
     let told = told.and_then(|body| status::read::<Status>(&body));
     let told = told.map(|status| status.agent);
-    // So may it with another port, or none.
-    let served_at = told.as_ref().ok().map(|agent| agent.metrics_listen);
-    // An agent may have been started with another directory than that of the configuration.
+    // An agent may have been started with another port or directory than those of the configuration.
+    let metrics = port(config, told.as_ref().ok());
     let of_agent = told.as_ref().ok().and_then(|agent| agent.rules.as_ref());
     let of_agent = of_agent.and_then(|rules| rules.directory.clone());
     vec![
         agent(told),
         configuration(report),
         rules(of_agent.as_deref().unwrap_or(rules_dir)),
-        port(config, served_at),
+        metrics,
         disk(config, state),
     ]
 }
@@ -149,17 +148,14 @@ fn rules(directory: &Path) -> Check {
     }
 }
 
-/// The port of the metrics. `served_at` is where the agent that runs has it, if one runs.
-fn port(config: &Config, served_at: Option<Option<SocketAddr>>) -> Check {
-    let name = "metrics";
-    let own = config
-        .http
-        .metrics_enabled
-        .then_some(config.http.metrics_listen);
-    let Some(address) = served_at.unwrap_or(own) else {
+/// The port of the metrics: where `running` has it, or where this configuration would.
+fn port(config: &Config, running: Option<&Agent>) -> Check {
+    let (name, http) = ("metrics", &config.http);
+    let own = http.metrics_enabled.then_some(http.metrics_listen);
+    let Some(address) = running.map_or(own, |agent| agent.metrics_listen) else {
         return Check::new(name, true, "on the Unix socket alone");
     };
-    if served_at.is_some() {
+    if running.is_some() {
         return served(name, address);
     }
     match TcpListener::bind(address) {
@@ -259,18 +255,7 @@ mod tests {
             )],
             ..Report::default()
         };
-        let running = Agent {
-            pid: 7,
-            uptime_s: 7512.0,
-            tick_ms: 100.0,
-            tick_late_p99_ms: 0.4,
-            rules: Some(Rules {
-                count: 8,
-                reload_ok: true,
-                directory: None,
-            }),
-            metrics_listen: None,
-        };
+        let running = agent_of(0.4, true);
         let mut config = Config::default();
         config.recording.size_mib = u64::MAX;
         let directory = tempfile::tempdir().unwrap();
@@ -295,27 +280,30 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line:?} is missing in\n{text}");
         }
-        let own = Some(config.http.metrics_listen);
-        assert!(port(&config, Some(own)).ok, "somebody answers there");
-        assert!(port(&config, Some(None)).ok, "an agent without the port");
+        let mut agent = agent_of(0.4, true);
+        assert!(port(&config, Some(&agent)).ok, "an agent without the port");
+        agent.metrics_listen = Some(config.http.metrics_listen);
+        assert!(port(&config, Some(&agent)).ok, "somebody answers there");
+    }
+
+    fn agent_of(tick_late_p99_ms: f64, reload_ok: bool) -> Agent {
+        Agent {
+            pid: 7,
+            uptime_s: 7512.0,
+            tick_ms: 100.0,
+            tick_late_p99_ms,
+            rules: Some(Rules {
+                count: 8,
+                reload_ok,
+                directory: None,
+            }),
+            metrics_listen: None,
+        }
     }
 
     #[test]
     fn field_o11_an_agent_that_is_late_or_was_refused_a_reload_needs_doing() {
-        let agent_with = |late: f64, reload_ok: bool| {
-            agent(Ok(Agent {
-                pid: 7,
-                uptime_s: 1.0,
-                tick_ms: 100.0,
-                tick_late_p99_ms: late,
-                rules: Some(Rules {
-                    count: 1,
-                    reload_ok,
-                    directory: None,
-                }),
-                metrics_listen: None,
-            }))
-        };
+        let agent_with = |late, reload_ok| agent(Ok(agent_of(late, reload_ok)));
         assert!(!agent_with(250.0, true).ok);
         assert!(!agent_with(0.0, false).ok);
         assert!(!agent(Err(Failure::Failed("nobody is there".to_owned()))).ok);
