@@ -67,7 +67,10 @@ const BOUNDS: &str = "docs/bounds.md";
 #[test]
 fn every_bound_names_the_test_that_holds_it() {
     let text = fs::read_to_string(source::root().join(BOUNDS)).expect("the table is there");
-    let rows = text.lines().filter(|line| line.starts_with("| "));
+    // The table of what a restart loses holds no bounds.
+    let lines = text.lines();
+    let lines = lines.take_while(|line| *line != "## What a restart cannot keep");
+    let rows = lines.filter(|line| line.starts_with("| "));
     let rows: Vec<&str> = rows
         .filter(|row| !row.starts_with("| resource |") && !row.starts_with("| what |"))
         .collect();
