@@ -62,7 +62,7 @@ fn field_r8_a_rule_that_cannot_act_is_said_everywhere() {
             "{part}: {told:?}"
         );
     }
-    let (log, text) = (agent.log(), said(&agent, &["status"]));
+    let (log, text) = (agent.log(), said(&agent, &["status", "-v"]));
     for part in expected {
         assert!(log.contains(part), "{part}: {log}");
         assert!(text.contains(part), "{part}: {text}");
