@@ -149,13 +149,16 @@ fn field_b13_rules_that_changed_meanwhile_are_in_force_and_plain_windows_stay() 
     agent.write_rules(
         &RULES
             .replace("count = 10\n", "count = 8\n")
-            .replace("count = 20\n", "count = 30\n"),
+            .replace("count = 20\n", "count = 30\n")
+            .replace("resource = \"order\"\ncount = 100", "resource = \"order\"\ncount = 0"),
     );
     agent.start_again();
     wait_for_clients(&agent, 1);
+    // `order` tells the new rules from the old ones and takes nothing of `strict`, whatever the answer.
     until::holds("the new session", SOON, || {
-        actor.ask("try strict 31").starts_with("passed 30 ")
+        actor.ask("try order 1").starts_with("passed 0 ")
     });
+    assert_eq!(actor.ask("try strict 31"), "passed 30 refused 1 qps");
     assert_eq!(actor.ask("take work 9"), "taken 2 refused 7");
     assert_eq!(
         actor.ask("try payment 1"),
