@@ -17,13 +17,6 @@ pub trait Clock {
     fn now_ns(&self) -> u64;
 }
 
-impl Clock for crate::board::Board {
-    #[inline(always)]
-    fn now_ns(&self) -> u64 {
-        self.time_ns()
-    }
-}
-
 /// How to turn a counter into ns: `base_ns + (counter × mult) >> 32`, wrapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Calibration {

@@ -3,7 +3,7 @@
 use tidegate_abi::board::{ClockWord, header};
 
 use super::Board;
-use crate::clock::{self, Calibration};
+use crate::clock::{self, Calibration, Clock};
 use crate::sync::{Ordering, peek};
 
 /// Places of rates count from 1.
@@ -13,6 +13,13 @@ const BEFORE_RATES: usize = header::RATES - 1;
 #[inline(never)]
 fn apart(kernel_ns: impl Fn() -> u64) -> u64 {
     kernel_ns()
+}
+
+impl Clock for Board {
+    #[inline(always)]
+    fn now_ns(&self) -> u64 {
+        self.time_ns()
+    }
 }
 
 impl Board {
