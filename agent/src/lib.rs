@@ -18,6 +18,7 @@ pub mod replay;
 pub mod rule;
 pub mod rule_source;
 pub mod run;
+pub mod schema;
 pub mod signal;
 pub mod telemetry;
 pub mod tenant;

@@ -150,7 +150,10 @@ fn field_b13_rules_that_changed_meanwhile_are_in_force_and_plain_windows_stay() 
         &RULES
             .replace("count = 10\n", "count = 8\n")
             .replace("count = 20\n", "count = 30\n")
-            .replace("resource = \"order\"\ncount = 100", "resource = \"order\"\ncount = 0"),
+            .replace(
+                "resource = \"order\"\ncount = 100",
+                "resource = \"order\"\ncount = 0",
+            ),
     );
     agent.start_again();
     wait_for_clients(&agent, 1);

@@ -1,7 +1,7 @@
 //! The path of a cgroup as an option.
 
-use super::schema::Value;
-use super::schema::kind::{AnyText, Scalar};
+use crate::schema::Value;
+use crate::schema::kind::{AnyText, Scalar};
 use crate::signal::{CGROUP_ROOT, GroupPattern};
 
 /// The path of a cgroup below the controller's mount; patterns are allowed.

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::schema::fault::{Fault, Place};
-use super::schema::source::{Source, shown};
 use super::{Config, Given, Loaded};
 use crate::rule_source::{DirectorySource, RuleSource as _};
+use crate::schema::fault::{Fault, Place};
+use crate::schema::source::{Source, shown};
 
 /// What a check found.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]

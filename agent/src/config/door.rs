@@ -7,9 +7,9 @@ use tidegate_abi::geometry::{
     Geometry, LANES_MAX, RESOURCES_MAX, SCOPES_MAX, SEATS_MAX, SizeFault,
 };
 
-use super::schema::effect::{Effect, Effects, Idle};
-use super::schema::kind::{Address, FileMode, Flag, List, Maybe, Name, Span, Whole};
-use super::schema::settings::{Section, settings};
+use crate::schema::effect::{Effect, Effects, Idle};
+use crate::schema::kind::{Address, FileMode, Flag, List, Maybe, Name, Span, Whole};
+use crate::schema::settings::{Section, settings};
 
 settings! {
     /// The Unix socket that services connect to.

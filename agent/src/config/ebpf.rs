@@ -1,9 +1,9 @@
 //! Programs in the kernel.
 
-use super::schema::effect::{Effect, Effects, Idle};
-use super::schema::kind::{Flag, Percent};
-use super::schema::settings::{Section, settings};
 use crate::kernel;
+use crate::schema::effect::{Effect, Effects, Idle};
+use crate::schema::kind::{Flag, Percent};
+use crate::schema::settings::{Section, settings};
 
 settings! {
     /// Programs in the kernel that measure waits for a CPU and pauses of JVMs.

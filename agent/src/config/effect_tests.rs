@@ -1,10 +1,10 @@
 //! Every option of the configuration has an answer to "when does it have no effect?".
 
-use super::schema::effect::Effects;
-use super::schema::kind::Shown;
-use super::schema::settings::{Row, Settings};
-use super::schema::source::Source;
 use super::{Config, Cpu, Ebpf, Http, Law, Load, Recording, Scope, Threads};
+use crate::schema::effect::Effects;
+use crate::schema::kind::Shown;
+use crate::schema::settings::{Row, Settings};
+use crate::schema::source::Source;
 
 /// Tables in which every option acts whatever the others are, or in which it is refused else, and how many they have.
 /// Who adds one says here that it does, or moves the table to those with answers of their own.

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use super::schema::fault::Fault;
 use super::{Config, Loaded};
+use crate::schema::fault::Fault;
 
 /// A configuration as the command line asks for it. Loaded again, it is the same question.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -7,12 +7,12 @@ use tidegate_abi::decision::LossMode;
 
 use super::cgroup_path::CgroupPath;
 use super::law::{Law, settings_of};
-use super::schema::effect::{Effect, Effects, Idle};
-use super::schema::kind::{
+use crate::rule::Quirks;
+use crate::schema::effect::{Effect, Effects, Idle};
+use crate::schema::kind::{
     Flag, Group, Location, Maybe, Name, Number, OneOf, Required, Span, Whole, words,
 };
-use super::schema::settings::{Section, settings};
-use crate::rule::Quirks;
+use crate::schema::settings::{Section, settings};
 
 words! {
     /// What a CPU or load mark does when it is passed.

@@ -1,6 +1,6 @@
 //! The agent's configuration: `tidegate.toml`.
 //!
-//! Each section is a table of options ([`schema::settings`]); the typed values here, the checks and
+//! Each section is a table of options ([`crate::schema::settings`]); the typed values here, the checks and
 //! the shipped file come from it. A [`Config`] that exists has passed every check.
 
 mod cgroup_path;
@@ -10,7 +10,6 @@ mod ebpf;
 mod given;
 mod guard;
 pub mod law;
-pub mod schema;
 pub mod shipped;
 
 use std::collections::BTreeSet;
@@ -26,12 +25,12 @@ pub use guard::{
 };
 pub use law::{Law, LawKind};
 
-use self::schema::fault::{Fault, Sink};
-use self::schema::kind::{Group, Groups, Span};
-use self::schema::settings::{Section, Settings as _, settings};
-use self::schema::source::Source;
 use crate::rule::{Amount, System};
 use crate::rule_source::DirectorySource;
+use crate::schema::fault::{Fault, Sink};
+use crate::schema::kind::{Group, Groups, Span};
+use crate::schema::settings::{Section, Settings as _, settings};
+use crate::schema::source::Source;
 use crate::signal::{Roots, online_cpus};
 
 /// Where an installed agent looks for its file.
@@ -131,7 +130,7 @@ impl Config {
 
     fn parse_over(source: &Source, usual: &Self) -> Result<Loaded, Vec<Fault>> {
         let mut sink = Sink::new(source);
-        let config = schema::toml::read(&mut sink, |root, sink| {
+        let config = crate::schema::toml::read(&mut sink, |root, sink| {
             Self::take(root, usual, "", sink).map(Box::new)
         });
         let (faults, warnings) = sink.finish();

@@ -1,8 +1,8 @@
 //! The file that is shipped: the defaults with their descriptions.
 
 use super::Config;
-use super::schema::kind::Shown;
-use super::schema::settings::{Row, Settings as _};
+use crate::schema::kind::Shown;
+use crate::schema::settings::{Row, Settings as _};
 
 const HEAD: &str = "\
 # Tidegate. Every option has a default; this file holds just those.

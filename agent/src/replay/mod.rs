@@ -17,11 +17,11 @@ pub use report::{Limits, Report, ScopeReport, Shares, Transition};
 pub use run::{Moment, Run};
 
 use crate::config::Config;
-use crate::config::schema::fault::Fault;
-use crate::config::schema::source::Source;
 use crate::control::Plan;
 use crate::recording::line::{Expect, Line, Placed, Start, Ticked};
 use crate::recording::{ReadError, Reader, VERSION};
+use crate::schema::fault::Fault;
+use crate::schema::source::Source;
 
 /// Most ticks of one replay: more than eleven days of a scope.
 const TICKS_MAX: u64 = 10_000_000;

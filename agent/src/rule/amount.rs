@@ -3,8 +3,8 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-use crate::config::schema::Value;
-use crate::config::schema::kind::{Number, Scalar};
+use crate::schema::Value;
+use crate::schema::kind::{Number, Scalar};
 
 /// A finite number that is not negative.
 #[derive(Debug, Clone, Copy, Default)]

@@ -5,8 +5,8 @@ use tidegate_abi::decision::Mode;
 use super::effect::{self, Effect, Effects, Idle};
 use super::expiry::{Ending, Expires};
 use super::{Body, Options};
-use crate::config::schema::kind::{List, Maybe, Name, OneOf, Required, words};
-use crate::config::schema::settings::{Section, settings};
+use crate::schema::kind::{List, Maybe, Name, OneOf, Required, words};
+use crate::schema::settings::{Section, settings};
 
 words! {
     /// What a list of origins means. An empty origin always passes.

@@ -7,7 +7,7 @@ use tidegate_limits::strict::{RuleLimit, ValueLimit, WINDOW_MAX_NS};
 use tidegate_limits::window::COUNT_MAX;
 
 use super::Amount;
-use crate::config::schema::settings::Section;
+use crate::schema::settings::Section;
 
 const SECOND: Duration = Duration::from_secs(1);
 

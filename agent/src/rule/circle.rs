@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use super::flow::Strategy;
 use super::set::fault_at;
 use super::{Resource, Rule};
-use crate::config::schema::fault::Fault;
+use crate::schema::fault::Fault;
 
 /// Relations of a circle that a message names; a longer one is cut.
 const TOLD_MAX: usize = 8;
@@ -195,9 +195,9 @@ impl Circle<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::schema::source::Source;
     use crate::rule::Body;
     use crate::rule_source::directory::read;
+    use crate::schema::source::Source;
 
     /// Rules of which each relates one resource to another.
     fn relating(pairs: impl Iterator<Item = (usize, usize)>) -> Vec<Rule> {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::config::schema::kind::{Flag, Maybe, OneOf, Required, Span, Whole, words};
-use crate::config::schema::settings::{Section, settings};
+use crate::schema::kind::{Flag, Maybe, OneOf, Required, Span, Whole, words};
+use crate::schema::settings::{Section, settings};
 
 words! {
     /// What the count of a cluster rule is for.

@@ -9,8 +9,8 @@ use super::amount::{Amount, Count};
 use super::effect::{self, Effect, Effects, Idle};
 use super::expiry::{Ending, Expires};
 use super::{Body, Options};
-use crate::config::schema::kind::{Maybe, Name, OneOf, Required, Span, Whole, words};
-use crate::config::schema::settings::{Section, settings};
+use crate::schema::kind::{Maybe, Name, OneOf, Required, Span, Whole, words};
+use crate::schema::settings::{Section, settings};
 use crate::words::{number, percent};
 
 /// A circuit breaker.

@@ -3,7 +3,7 @@
 use super::cluster::Cluster;
 use super::expiry::Expires;
 use crate::calendar::unix_now;
-pub use crate::config::schema::effect::{Effect, Effects, Idle};
+pub use crate::schema::effect::{Effect, Effects, Idle};
 
 /// A rule that is off does nothing.
 pub(super) fn off(mode: tidegate_abi::decision::Mode) -> Option<Idle> {

@@ -8,9 +8,9 @@ use super::flow::FlowOptions;
 use super::param::ParamOptions;
 use super::system::SystemOptions;
 use super::{Quirks, RuleSet};
-use crate::config::schema::settings::Settings;
-use crate::config::schema::source::Source;
 use crate::rule_source::directory::read;
+use crate::schema::settings::Settings;
+use crate::schema::source::Source;
 
 /// Paths of the options that are warned of in a file of this name.
 fn warned(name: &str, text: &str) -> Vec<String> {

@@ -7,8 +7,8 @@ use tidegate_segment::clock::monotonic_ns;
 use super::RuleSet;
 use super::set::Fate;
 use crate::calendar::unix_now;
-use crate::config::schema::Value;
-use crate::config::schema::kind::Scalar;
+use crate::schema::Value;
+use crate::schema::kind::Scalar;
 
 /// Longest time that a rule may have.
 const LONGEST: Duration = Duration::from_hours(24 * 366);
@@ -157,9 +157,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::config::schema::source::Source;
     use crate::rule::Quirks;
     use crate::rule_source::directory::read;
+    use crate::schema::source::Source;
 
     fn set(count: u32, expires: &str) -> RuleSet {
         let text = format!(

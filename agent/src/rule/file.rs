@@ -8,10 +8,10 @@ use super::flow::FlowOptions;
 use super::param::ParamOptions;
 use super::system::SystemOptions;
 use super::{Options, Rule};
-use crate::config::schema::fault::Sink;
-use crate::config::schema::kind::{Kind, Shown};
-use crate::config::schema::settings::{Section, Settings as _, settings};
-use crate::config::schema::{Node, Value, toml};
+use crate::schema::fault::Sink;
+use crate::schema::kind::{Kind, Shown};
+use crate::schema::settings::{Section, Settings as _, settings};
+use crate::schema::{Node, Value, toml};
 
 settings! {
     /// A rule file.

@@ -12,10 +12,8 @@ use super::effect::{self, Effect, Effects, Idle};
 use super::expiry::{Ending, Expires};
 use super::resource::Resource;
 use super::{Body, Options, bounds};
-use crate::config::schema::kind::{
-    Flag, Maybe, MaybeGroup, Name, OneOf, Required, Span, Whole, words,
-};
-use crate::config::schema::settings::{Section, settings};
+use crate::schema::kind::{Flag, Maybe, MaybeGroup, Name, OneOf, Required, Span, Whole, words};
+use crate::schema::settings::{Section, settings};
 
 /// How much of a resource may run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

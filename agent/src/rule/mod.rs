@@ -30,9 +30,9 @@ pub mod system;
 
 use tidegate_abi::decision::{Mode, RefusalKind};
 
-use crate::config::schema::fault::{Place, Spot};
-use crate::config::schema::kind::words;
-use crate::config::schema::settings::{Section, Settings};
+use crate::schema::fault::{Place, Spot};
+use crate::schema::kind::words;
+use crate::schema::settings::{Section, Settings};
 
 pub use amount::Amount;
 pub use authority::Authority;

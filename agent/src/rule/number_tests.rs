@@ -12,11 +12,11 @@ use super::flow::FlowOptions;
 use super::param::{ItemOptions, ParamOptions};
 use super::system::SystemOptions;
 use super::{Quirks, RuleSet, sentinel};
-use crate::config::schema::fault::Fault;
-use crate::config::schema::kind::Shown;
-use crate::config::schema::settings::{Row, Settings as _};
 use crate::rule_source::RuleSource as _;
 use crate::rule_source::directory::DirectorySource;
+use crate::schema::fault::Fault;
+use crate::schema::kind::Shown;
+use crate::schema::settings::{Row, Settings as _};
 
 /// A table of a rule file, around one field.
 struct Form {

@@ -12,11 +12,11 @@ use super::expiry::{Ending, Expires};
 use super::flow::GradeWord;
 use super::resource::Resource;
 use super::{Body, Options, bounds};
-use crate::config::schema::Value;
-use crate::config::schema::kind::{
+use crate::schema::Value;
+use crate::schema::kind::{
     Flag, Groups, Maybe, MaybeGroup, Name, OneOf, Required, Scalar, Span, Whole, words,
 };
-use crate::config::schema::settings::{Section, settings};
+use crate::schema::settings::{Section, settings};
 
 /// A limit for each value of an argument.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use regex::{Regex, RegexBuilder};
 
 use super::java_pattern::translated;
-use crate::config::schema::settings::Section;
+use crate::schema::settings::Section;
 
 /// Most memory that a compiled pattern may take, in bytes. A repetition of up to 64 characters of any script takes 2 MiB.
 const PATTERN_SIZE_MAX: usize = 4 << 20;

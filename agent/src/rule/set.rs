@@ -11,7 +11,7 @@ use super::flow::{Behavior, Grade};
 use super::meant::as_meant;
 use super::param::ParamGrade;
 use super::{Body, Quirks, Rule, circle, default_id, shadow};
-use crate::config::schema::fault::{Fault, Spot};
+use crate::schema::fault::{Fault, Spot};
 
 /// All rules of a tenant.
 #[derive(Debug, Clone, PartialEq, Default)]

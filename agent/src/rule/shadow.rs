@@ -6,7 +6,7 @@ use tidegate_abi::decision::Mode;
 
 use super::flow::{Behavior, Grade, LimitOrigin, Strategy};
 use super::{Amount, Body, Flow, Rule, System};
-use crate::config::schema::fault::Fault;
+use crate::schema::fault::Fault;
 
 /// A warning for each rule that another one leaves nothing to do.
 pub(super) fn warnings(rules: &[Rule]) -> Vec<Fault> {
@@ -102,10 +102,10 @@ fn shadowed_marks(rules: &[Rule]) -> Vec<Fault> {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::schema::fault::Fault;
-    use crate::config::schema::source::Source;
     use crate::rule::{Quirks, RuleSet};
     use crate::rule_source::directory::read;
+    use crate::schema::fault::Fault;
+    use crate::schema::source::Source;
 
     fn warnings(file: &str, text: &str) -> Vec<Fault> {
         let read = read(file.as_ref(), &Source::new(file, text));

@@ -49,9 +49,9 @@ impl RuleSet {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::schema::source::Source;
     use crate::rule::{Fate, Quirks, RuleSet};
     use crate::rule_source::directory::read;
+    use crate::schema::source::Source;
 
     fn set() -> RuleSet {
         let text = "[[flow]]\nresource = \"a\"\ncount = 9\nstrained_count = 3\n\

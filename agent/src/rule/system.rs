@@ -9,8 +9,8 @@ use super::amount::{Amount, Count, Share};
 use super::effect::{self, Effect, Effects, Idle};
 use super::expiry::{Ending, Expires};
 use super::{Body, Options};
-use crate::config::schema::kind::{Maybe, Name, OneOf, Span, Whole};
-use crate::config::schema::settings::{Section, settings};
+use crate::schema::kind::{Maybe, Name, OneOf, Span, Whole};
+use crate::schema::settings::{Section, settings};
 
 /// Marks for all inbound work. Of several rules the least mark of each is in force.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]

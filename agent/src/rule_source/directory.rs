@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use super::last_good::Document;
 use super::quoting::Home;
 use super::{RuleSource, unread};
-use crate::config::schema::fault::{Fault, Sink};
-use crate::config::schema::source::Source;
 use crate::rule::{Body, Quirks, Rule, RuleSet, System, file, sentinel};
+use crate::schema::fault::{Fault, Sink};
+use crate::schema::source::Source;
 
 /// Most rule files of a directory.
 const FILES_MAX: usize = 1_000;

@@ -15,8 +15,8 @@ pub mod watch;
 pub use directory::DirectorySource;
 pub use watch::DirectoryWatch;
 
-use crate::config::schema::fault::Fault;
 use crate::rule::RuleSet;
+use crate::schema::fault::Fault;
 
 /// Gives the whole rule set of a tenant, again and again.
 pub trait RuleSource {

@@ -8,8 +8,8 @@ use super::directory::is_rule_file;
 use super::last_good::Document;
 use super::look::{Look, STILL};
 use crate::calendar::unix_now;
-use crate::config::schema::fault::Fault;
 use crate::rule::RuleSet;
+use crate::schema::fault::Fault;
 
 /// Longest wait for files to be still.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::directory::{file_name, is_rule_file};
-use crate::config::schema::fault::Fault;
+use crate::schema::fault::Fault;
 
 /// Files that are named; the rest is only counted.
 const NAMED_MAX: usize = 20;

@@ -4,11 +4,11 @@
 use super::reload;
 use super::rule_keep::RuleKeep;
 use crate::config::Config;
-use crate::config::schema::fault::Fault;
 use crate::door::tenants::{Named, Tenants};
 use crate::rule::RuleSet;
 use crate::rule_source::DirectorySource;
 use crate::rule_source::last_good::Document;
+use crate::schema::fault::Fault;
 use crate::telemetry::reload::Instead;
 
 /// What an agent starts with.

@@ -11,11 +11,11 @@ use super::live::{self, LiveLine, print};
 use super::rule_keep::RuleKeep;
 use super::state_line::state_line;
 use super::{ready, reload, start_text, told};
-use crate::config::schema::fault::Fault;
 use crate::config::{Config, Given};
 use crate::control::Snapshot;
 use crate::door::{Context, socket_file};
 use crate::recording::Notes;
+use crate::schema::fault::Fault;
 use crate::telemetry::reload::Instead;
 use crate::tenant::breakers::BreakerWatch;
 

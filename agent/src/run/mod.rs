@@ -24,8 +24,8 @@ use std::path::PathBuf;
 
 use crate::background::END_WITHIN;
 use crate::config::Given;
-use crate::config::schema::fault::Fault;
 use crate::door::{self, open_files};
+use crate::schema::fault::Fault;
 use crate::signal::Roots;
 
 /// What the command line says.

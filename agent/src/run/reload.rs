@@ -7,13 +7,13 @@ use tidegate_segment::board::RuleFault;
 use tidegate_segment::clock::monotonic_ns;
 
 use super::rule_keep::RuleKeep;
-use crate::config::schema::fault::Fault;
 use crate::config::{Config, Given, Loaded, check};
 use crate::control::{Handle, Plan};
 use crate::door::tenants::{Named, Tenants};
 use crate::rule::RuleSet;
 use crate::rule::expiry::Moment;
 use crate::rule_source::{DirectorySource, RuleSource as _};
+use crate::schema::fault::Fault;
 use crate::tenant::Tenant;
 use crate::tenant::directory::{PublishFault, Published, TooSoon};
 use crate::tenant::limit::Limits;

@@ -6,11 +6,11 @@ use std::sync::{Mutex, PoisonError};
 use serde::Serialize;
 use tidegate_abi::signal::SignalId;
 
-use crate::config::schema::fault::Fault;
 use crate::control::Snapshot;
 use crate::door::Context;
 use crate::door::tenants::Named;
 use crate::rule::{Body, Rule};
+use crate::schema::fault::Fault;
 
 /// Warnings that are listed; the rest is only counted.
 const LISTED_MAX: usize = 100;

@@ -234,9 +234,9 @@ fn rank(body: &Body) -> (u8, bool, bool, bool) {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::config::schema::source::Source;
     use crate::rule::Quirks;
     use crate::rule_source::directory::read;
+    use crate::schema::source::Source;
 
     /// The limits of a rule file.
     pub(crate) fn limits(toml: &str) -> Limits {

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use tidegate_agent::config::Config;
-use tidegate_agent::config::schema::fault::Fault;
-use tidegate_agent::config::schema::source::Source;
 use tidegate_agent::rule::{Quirks, RuleSet};
 use tidegate_agent::rule_source::directory;
+use tidegate_agent::schema::fault::Fault;
+use tidegate_agent::schema::source::Source;
 
 /// Reads a text as each kind of file; gives all faults.
 fn read_all(text: &str) -> Vec<Fault> {

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use tidegate_agent::config::Config;
 use tidegate_agent::config::check::{Report, check};
-use tidegate_agent::config::schema::fault::Fault;
-use tidegate_agent::config::schema::source::{SIZE_MAX, Source};
 use tidegate_agent::rule::{Quirks, RuleSet};
 use tidegate_agent::rule_source::directory;
+use tidegate_agent::schema::fault::Fault;
+use tidegate_agent::schema::source::{SIZE_MAX, Source};
 
 fn bad() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/config/bad")

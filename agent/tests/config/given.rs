@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use tidegate_agent::config::schema::source::Source;
 use tidegate_agent::rule::flow::{Behavior, Grade, LimitOrigin, Strategy};
 use tidegate_agent::rule::{Amount, Body, Flow, Resource, Rule};
 use tidegate_agent::rule_source::directory;
+use tidegate_agent::schema::source::Source;
 
 /// The rules of a file without a fault.
 pub(crate) fn rules(name: &str, text: &str) -> Vec<Rule> {

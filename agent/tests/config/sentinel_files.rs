@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use tidegate_agent::config::schema::fault::Fault;
 use tidegate_agent::rule::{Quirks, RuleSet};
 use tidegate_agent::rule_source::{DirectorySource, RuleSource as _};
+use tidegate_agent::schema::fault::Fault;
 
 /// What each folder has beside the shape itself.
 const EXPECTED: &str = "expected.toml";

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use tidegate_abi::decision::RefusalKind;
-use tidegate_agent::config::schema::source::Source;
 use tidegate_agent::rule::authority::Listing;
 use tidegate_agent::rule::degrade::{Guarded, Trip};
 use tidegate_agent::rule::flow::{Behavior, Grade, Strategy};
@@ -12,6 +11,7 @@ use tidegate_agent::rule::{
     Amount, Authority, Body, Degrade, Flow, Param, Quirks, Rule, RuleSet, System,
 };
 use tidegate_agent::rule_source::directory::read;
+use tidegate_agent::schema::source::Source;
 
 use super::given::{SECOND, amount, bodies, name, plain_flow, rules};
 

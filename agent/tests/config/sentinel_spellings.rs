@@ -5,9 +5,9 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tidegate_agent::config::schema::source::Source;
 use tidegate_agent::rule::{Body, Quirks, RuleSet};
 use tidegate_agent::rule_source::directory;
+use tidegate_agent::schema::source::Source;
 
 fn flow() -> impl Strategy<Value = Value> {
     let behavior = prop_oneof![Just(0), Just(2), Just(3)];

@@ -10,7 +10,7 @@ use tidegate_abi::board::{ScopeWord, name_hash};
 use tidegate_abi::decision::{Class, Direction, LossMode, Outcome, ScopeState};
 use tidegate_abi::geometry::Geometry;
 use tidegate_abi::message::Part;
-use tidegate_agent::config::schema::source::Source;
+use tidegate_agent::schema::source::Source;
 use tidegate_agent::rule::{Quirks, RuleSet};
 use tidegate_agent::rule_source::directory::read;
 use tidegate_agent::tenant::OPEN_SCOPE;

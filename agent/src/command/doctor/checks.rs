@@ -242,7 +242,7 @@ pub(super) fn write_summary(text: &mut String, checks: &[Check]) -> std::fmt::Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::schema::fault::Fault;
+    use crate::schema::fault::Fault;
 
     #[test]
     fn field_o11_what_needs_doing_is_told_and_counted() {

@@ -1,7 +1,7 @@
 //! Which options of the law have no effect.
 
 use super::{Law, LawKind};
-use crate::config::schema::effect::{Effect, Effects, Idle};
+use crate::schema::effect::{Effect, Effects, Idle};
 
 /// Sentinel's check has no options of its own.
 fn not_asked(law: &Law) -> Option<Idle> {

@@ -9,9 +9,9 @@ use tidegate_limits::law::HISTORY_TICKS;
 
 pub use numbers::settings_of;
 
-use super::schema::effect::Effects as _;
-use super::schema::kind::{Group, Number, OneOf, Span, Whole, words};
-use super::schema::settings::{Section, settings};
+use crate::schema::effect::Effects as _;
+use crate::schema::kind::{Group, Number, OneOf, Span, Whole, words};
+use crate::schema::settings::{Section, settings};
 
 words! {
     /// How a scope's limits are found.

@@ -10,7 +10,7 @@ use tidegate_abi::decision::{Reason, RefusalKind};
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::gate::Refusal;
 
-use crate::config::schema::source::shown;
+use crate::schema::source::shown;
 use crate::tenant::Tenant;
 use crate::words::{many, ms};
 

@@ -11,8 +11,8 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 
 use super::answer::Wrong;
-use crate::config::schema::settings::nearest;
-use crate::config::schema::source::shown;
+use crate::schema::settings::nearest;
+use crate::schema::source::shown;
 
 /// What a route takes.
 #[derive(Debug)]

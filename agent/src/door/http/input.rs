@@ -10,8 +10,8 @@ use tidegate_segment::gate::Request;
 
 use super::answer::Wrong;
 use super::fields::{Fields, Form, not_allowed};
-use crate::config::schema::source::shown;
 use crate::door::arguments::Arguments;
+use crate::schema::source::shown;
 use crate::tenant::permit::Token;
 use crate::tenant::question;
 

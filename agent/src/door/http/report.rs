@@ -15,9 +15,9 @@ use super::caller::Caller;
 use super::fields::Fields;
 use super::input::{self, EXPLAIN};
 use super::reports::{Report, Reports};
-use crate::config::schema::source::shown;
 use crate::door::Context;
 use crate::door::tenants::Named;
+use crate::schema::source::shown;
 use crate::telemetry::explain::Explained;
 
 /// A report, as far as the caller may see it.

@@ -5,10 +5,10 @@ use tidegate_abi::decision::Mode;
 use super::Foreign;
 use super::code::{Code, Id, id};
 use super::origins::Origins;
-use crate::config::schema::kind::{Maybe, Name, OneOf, Required};
-use crate::config::schema::settings::{Section, settings};
 use crate::rule::authority::{AuthorityOptions, Listing};
 use crate::rule::effect::{Effect, Effects};
+use crate::schema::kind::{Maybe, Name, OneOf, Required};
+use crate::schema::settings::{Section, settings};
 
 const STRATEGIES: Code<Listing> = Code {
     codes: &[(0, Listing::Allow), (1, Listing::Deny)],

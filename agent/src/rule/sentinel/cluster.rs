@@ -1,9 +1,9 @@
 //! The cluster part of a rule in Sentinel's form.
 
 use super::code::{ANY, Code, UpTo, millis};
-use crate::config::schema::kind::{Flag, Maybe, Whole};
-use crate::config::schema::settings::{Section, settings};
 use crate::rule::cluster::{Cluster, Threshold, check_window};
+use crate::schema::kind::{Flag, Maybe, Whole};
+use crate::schema::settings::{Section, settings};
 
 const THRESHOLDS: Code<Threshold> = Code {
     codes: &[(0, Threshold::AverageLocal), (1, Threshold::Global)],

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::config::schema::Value;
-use crate::config::schema::kind::{Number, Scalar, Whole, Word};
 use crate::rule::Amount;
 use crate::rule::amount::Count;
+use crate::schema::Value;
+use crate::schema::kind::{Number, Scalar, Whole, Word};
 
 /// A number for a word.
 #[derive(Debug, Clone, Copy)]

@@ -7,12 +7,12 @@ use tidegate_limits::breaker::tally::COUNT_MAX;
 
 use super::code::{Code, INT_MAX, Id, Threshold, id, millis, seconds};
 use super::{Foreign, no_callers};
-use crate::config::schema::kind::{AnyText, Maybe, Name, OneOf, Required, Whole};
-use crate::config::schema::settings::{Section, settings};
 use crate::rule::Amount;
 use crate::rule::amount::Share;
 use crate::rule::degrade::{DegradeOptions, REQUESTS, TripWord};
 use crate::rule::effect::{Effect, Effects, Idle};
+use crate::schema::kind::{AnyText, Maybe, Name, OneOf, Required, Whole};
+use crate::schema::settings::{Section, settings};
 
 const GRADES: Code<TripWord> = Code {
     codes: &[

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::kind::squashed;
-use crate::config::schema::fault::{Fault, Sink};
-use crate::config::schema::{Member, Node, Value};
+use crate::schema::fault::{Fault, Sink};
+use crate::schema::{Member, Node, Value};
 
 /// What Sentinel's dashboard stores around a rule.
 const AROUND: [&str; 7] = [

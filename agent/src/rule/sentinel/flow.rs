@@ -6,14 +6,12 @@ use super::cluster::ClusterFields;
 use super::code::{Code, INT_MAX, Id, Threshold, UpTo, id, millis, seconds};
 use super::origins::Origins;
 use super::{Foreign, own_cluster};
-use crate::config::schema::kind::{
-    AnyText, Flag, Maybe, MaybeGroup, Name, OneOf, Required, Scalar as _,
-};
-use crate::config::schema::settings::{Section, settings};
 use crate::rule::Amount;
 use crate::rule::effect::{Effect, Effects};
 use crate::rule::flow::{BehaviorWord, FlowOptions, GradeWord, StrategyWord};
 use crate::rule::meant::origins;
+use crate::schema::kind::{AnyText, Flag, Maybe, MaybeGroup, Name, OneOf, Required, Scalar as _};
+use crate::schema::settings::{Section, settings};
 
 pub(super) const GRADES: Code<GradeWord> = Code {
     codes: &[(0, GradeWord::Concurrency), (1, GradeWord::Qps)],

@@ -2,7 +2,7 @@
 
 use tidegate_abi::decision::RefusalKind;
 
-use crate::config::schema::{Member, Value};
+use crate::schema::{Member, Value};
 
 /// What one rule of a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

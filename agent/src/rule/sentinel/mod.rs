@@ -24,9 +24,9 @@ use kind::Form;
 
 use super::effect::Idle;
 use super::{Effects, Options, Rule};
-use crate::config::schema::fault::Sink;
-use crate::config::schema::settings::{Section, Settings};
-use crate::config::schema::{Node, Value, json};
+use crate::schema::fault::Sink;
+use crate::schema::settings::{Section, Settings};
+use crate::schema::{Node, Value, json};
 
 /// Fields that Sentinel's dashboard stores with a rule, and such that it writes with rules of kinds or versions
 /// that do not use them. They mean nothing here.
@@ -138,7 +138,7 @@ fn own(kind: RefusalKind, item: &Node, path: &str, sink: &mut Sink<'_>) -> Optio
 
 /// The fields of a kind of rule, or of a part of one.
 #[cfg(test)]
-pub(super) fn fields_of(kind: &str) -> Vec<crate::config::schema::settings::Row> {
+pub(super) fn fields_of(kind: &str) -> Vec<crate::schema::settings::Row> {
     match kind {
         "flow" => flow::FlowFields::default().rows(),
         "degrade" => degrade::DegradeFields::default().rows(),

@@ -1,7 +1,7 @@
 //! Lists of origins in one text.
 
-use crate::config::schema::Value;
-use crate::config::schema::kind::{AnyText, Name, Scalar};
+use crate::schema::Value;
+use crate::schema::kind::{AnyText, Name, Scalar};
 
 /// Origins with commas between, each a name; as many as there must be.
 #[derive(Debug, Clone, Copy)]

@@ -8,16 +8,16 @@ use super::cluster::ClusterFields;
 use super::code::{Code, INT_MAX, Id, Threshold, UpTo, id, millis, seconds};
 use super::flow::GRADES;
 use super::{Foreign, no_callers, own_cluster};
-use crate::config::schema::fault::Sink;
-use crate::config::schema::kind::{
-    AnyText, Flag, Kind, Maybe, MaybeGroup, Name, OneOf, Required, Shown, Whole,
-};
-use crate::config::schema::settings::{Section, Settings as _, settings};
-use crate::config::schema::{Node, Value};
 use crate::rule::Amount;
 use crate::rule::effect::{Effect, Effects, Idle};
 use crate::rule::flow::GradeWord;
 use crate::rule::param::{AnyValue, ItemOptions, ItemType, ParamBehavior, ParamOptions};
+use crate::schema::fault::Sink;
+use crate::schema::kind::{
+    AnyText, Flag, Kind, Maybe, MaybeGroup, Name, OneOf, Required, Shown, Whole,
+};
+use crate::schema::settings::{Section, Settings as _, settings};
+use crate::schema::{Node, Value};
 
 const BEHAVIORS: Code<ParamBehavior> = Code {
     codes: &[(0, ParamBehavior::Reject), (2, ParamBehavior::Pace)],

@@ -4,11 +4,11 @@ use tidegate_abi::decision::Mode;
 
 use super::code::{ANY, Id, Mark, UpTo, id, millis};
 use super::{Foreign, no_callers};
-use crate::config::schema::kind::{Maybe, OneOf};
-use crate::config::schema::settings::{Section, settings};
 use crate::rule::Amount;
 use crate::rule::effect::{Effect, Effects, Idle};
 use crate::rule::system::SystemOptions;
+use crate::schema::kind::{Maybe, OneOf};
+use crate::schema::settings::{Section, settings};
 
 settings! {
     /// The fields of a system rule; negative is not set.

@@ -3,13 +3,13 @@
 use tidegate_abi::decision::Mode;
 
 use super::refuse_unless;
-use crate::config::schema::kind::{Maybe, Name, OneOf, Required, Whole};
-use crate::config::schema::settings::{Section, settings};
 use crate::rule::Amount;
 use crate::rule::degrade::{DegradeOptions, TripWord};
 use crate::rule::effect::{Effect, Effects};
 use crate::rule::sentinel::Foreign;
 use crate::rule::sentinel::code::{Code, INT_MAX, Id, Threshold, UpTo, id, millis};
+use crate::schema::kind::{Maybe, Name, OneOf, Required, Whole};
+use crate::schema::settings::{Section, settings};
 
 const STRATEGIES: Code<TripWord> = Code {
     codes: &[

@@ -5,13 +5,13 @@ use std::time::Duration;
 use tidegate_abi::decision::Mode;
 
 use super::refuse_unless;
-use crate::config::schema::kind::{AnyText, Maybe, Name, OneOf, Required, Whole};
-use crate::config::schema::settings::{Section, settings};
 use crate::rule::Amount;
 use crate::rule::effect::{Effect, Effects};
 use crate::rule::flow::{BehaviorWord, COLD_FACTOR_MAX, FlowOptions, GradeWord, StrategyWord};
 use crate::rule::sentinel::Foreign;
 use crate::rule::sentinel::code::{Code, INT_MAX, Id, Threshold, UpTo, id, millis, seconds};
+use crate::schema::kind::{AnyText, Maybe, Name, OneOf, Required, Whole};
+use crate::schema::settings::{Section, settings};
 
 const RELATIONS: Code<StrategyWord> = Code {
     codes: &[(0, StrategyWord::Direct), (1, StrategyWord::Relate)],

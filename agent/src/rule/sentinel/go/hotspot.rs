@@ -3,15 +3,15 @@
 use tidegate_abi::decision::Mode;
 
 use super::refuse_unless;
-use crate::config::schema::fault::Sink;
-use crate::config::schema::kind::{AnyText, Kind, Maybe, Name, OneOf, Required, Shown, Whole};
-use crate::config::schema::settings::{Section, Settings as _, settings};
-use crate::config::schema::{Node, Value};
 use crate::rule::effect::{Effect, Effects};
 use crate::rule::flow::GradeWord;
 use crate::rule::param::{AnyValue, ItemOptions, ItemType, ParamBehavior, ParamOptions};
 use crate::rule::sentinel::Foreign;
 use crate::rule::sentinel::code::{Code, INT_MAX, Id, UpTo, id, millis, seconds};
+use crate::schema::fault::Sink;
+use crate::schema::kind::{AnyText, Kind, Maybe, Name, OneOf, Required, Shown, Whole};
+use crate::schema::settings::{Section, Settings as _, settings};
+use crate::schema::{Node, Value};
 
 const METRICS: Code<GradeWord> = Code {
     codes: &[(0, GradeWord::Concurrency), (1, GradeWord::Qps)],

@@ -8,10 +8,10 @@ mod system;
 
 use super::foreign;
 use super::kind::Go;
-use crate::config::schema::Node;
-use crate::config::schema::fault::Sink;
-use crate::config::schema::settings::{Row, Section, Settings as _};
 use crate::rule::Rule;
+use crate::schema::Node;
+use crate::schema::fault::Sink;
+use crate::schema::settings::{Row, Section, Settings as _};
 
 /// Reads one rule.
 pub(super) fn rule(kind: Go, item: &Node, path: &str, sink: &mut Sink<'_>) -> Option<Rule> {

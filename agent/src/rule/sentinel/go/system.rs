@@ -3,13 +3,13 @@
 use tidegate_abi::decision::Mode;
 
 use super::refuse_unless;
-use crate::config::schema::kind::{Maybe, Number, OneOf, Required, Whole};
-use crate::config::schema::settings::{Section, settings};
 use crate::rule::Amount;
 use crate::rule::effect::{Effect, Effects};
 use crate::rule::sentinel::Foreign;
 use crate::rule::sentinel::code::{Id, id};
 use crate::rule::system::SystemOptions;
+use crate::schema::kind::{Maybe, Number, OneOf, Required, Whole};
+use crate::schema::settings::{Section, settings};
 
 const MARKS: Number = Number {
     min: 0.0,

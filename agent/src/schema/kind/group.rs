@@ -3,9 +3,9 @@
 use std::marker::PhantomData;
 
 use super::{Kind, Scalar, Shown, read_scalar};
-use crate::config::schema::fault::Sink;
-use crate::config::schema::settings::Settings;
-use crate::config::schema::{Node, Value};
+use crate::schema::fault::Sink;
+use crate::schema::settings::Settings;
+use crate::schema::{Node, Value};
 
 /// An option that the file must give, with an example of its value as TOML.
 #[derive(Debug, Clone, Copy)]

@@ -325,14 +325,14 @@ macro_rules! settings {
                 Self { $($field: $default,)+ }
             }
         }
-        impl $crate::config::schema::settings::Settings for $name {
+        impl $crate::schema::settings::Settings for $name {
             fn read(
-                section: &mut $crate::config::schema::settings::Section<'_, '_>,
+                section: &mut $crate::schema::settings::Section<'_, '_>,
                 base: &Self,
             ) -> Self {
                 $(
                     let $field = section.take(
-                        $crate::config::schema::settings::settings!(@key $field $($key)?),
+                        $crate::schema::settings::settings!(@key $field $($key)?),
                         &$kind,
                         &base.$field,
                     );
@@ -340,17 +340,17 @@ macro_rules! settings {
                 Self { $($field,)+ }
             }
             $(
-                fn check(&self, section: &mut $crate::config::schema::settings::Section<'_, '_>) {
+                fn check(&self, section: &mut $crate::schema::settings::Section<'_, '_>) {
                     $check(self, section);
                 }
             )?
-            fn rows(&self) -> Vec<$crate::config::schema::settings::Row> {
-                use $crate::config::schema::kind::Kind;
+            fn rows(&self) -> Vec<$crate::schema::settings::Row> {
+                use $crate::schema::kind::Kind;
                 let Self { $($field,)+ } = self;
                 vec![$({
                     let kind = $kind;
-                    $crate::config::schema::settings::Row {
-                        key: $crate::config::schema::settings::settings!(@key $field $($key)?),
+                    $crate::schema::settings::Row {
+                        key: $crate::schema::settings::settings!(@key $field $($key)?),
                         docs: &[$($doc,)+],
                         allowed: Kind::allowed(&kind),
                         shown: Kind::shown(&kind, $field),

@@ -1,6 +1,6 @@
 //! A cursor over a JSON text: blanks, texts, names, numbers.
 
-use crate::config::schema::Value;
+use crate::schema::Value;
 
 /// Where a text is none, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use tidegate_abi::decision::{LossMode, Mode};
 
 use super::{Scalar, Value, quoted};
-use crate::config::schema::settings::nearest;
+use crate::schema::settings::nearest;
 
 /// An enum whose values are words in files.
 pub trait Word: Copy + 'static {
@@ -21,7 +21,7 @@ macro_rules! words {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum $name { $($(#[$vmeta])* $variant,)+ }
-        impl $crate::config::schema::kind::Word for $name {
+        impl $crate::schema::kind::Word for $name {
             const ALL: &'static [Self] = &[$(Self::$variant,)+];
             fn word(self) -> &'static str {
                 match self { $(Self::$variant => $text,)+ }

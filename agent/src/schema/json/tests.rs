@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::{read, scan::Broken};
-use crate::config::schema::{Node, Value};
+use crate::schema::{Node, Value};
 
 /// The tree without places, as the other library has it.
 fn plain(node: &Node) -> serde_json::Value {
