@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::output::{Failure, say, say_error, say_json};
 use super::place::Surroundings;
-use crate::config::check;
+use crate::rule_source::check;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

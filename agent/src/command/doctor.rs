@@ -21,9 +21,10 @@ use self::programs::Kernel;
 use self::running::Running;
 use super::output::{Failure, say, say_json};
 use super::place::Surroundings;
-use crate::config::{Config, check};
+use crate::config::Config;
 use crate::control::{Driver, Handle, Plan, ScopeSnapshot, Snapshot, Triggers, WaiterRung, start};
 use crate::kernel::{self, Report, TickEnd};
+use crate::rule_source::check;
 use crate::signal::{
     AcceptQueues, Fault, Pressure, PressureTriggers, Roots, Sampler, TriggerForm, TriggerRefusal,
     readable,

@@ -4,7 +4,6 @@
 //! the shipped file come from it. A [`Config`] that exists has passed every check.
 
 mod cgroup_path;
-pub mod check;
 mod door;
 mod ebpf;
 mod given;
@@ -12,7 +11,6 @@ mod guard;
 pub mod law;
 pub mod shipped;
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -25,13 +23,10 @@ pub use guard::{
 };
 pub use law::{Law, LawKind};
 
-use crate::rule::{Amount, System};
-use crate::rule_source::DirectorySource;
 use crate::schema::fault::{Fault, Sink};
 use crate::schema::kind::{Group, Groups, Span};
 use crate::schema::settings::{Section, Settings as _, settings};
 use crate::schema::source::Source;
-use crate::signal::{Roots, online_cpus};
 
 /// Where an installed agent looks for its file.
 pub const DEFAULT_PATH: &str = "/etc/tidegate/tidegate.toml";
@@ -140,26 +135,6 @@ impl Config {
         }
     }
 
-    /// The rule directories: that of all first, then those of tenants that have their own.
-    pub fn rule_sources(&self) -> Vec<DirectorySource> {
-        let own = self
-            .tenants
-            .iter()
-            .filter(|tenant| tenant.rules_dir.is_some() || tenant.quirks.is_some());
-        let all = DirectorySource::new(&self.rules.dir, self.rules.quirks);
-        std::iter::once(all)
-            .chain(own.map(|tenant| self.rules_of(tenant)))
-            .collect()
-    }
-
-    /// The directories of all tenants' rules, each once.
-    pub fn rules_directories(&self) -> BTreeSet<PathBuf> {
-        let sources = self.rule_sources().into_iter();
-        sources
-            .map(|source| source.directory().to_owned())
-            .collect()
-    }
-
     /// Settings of the host's scope as the law takes them.
     pub fn host_settings(&self) -> tidegate_limits::law::Settings {
         let load = Some(&self.load);
@@ -170,36 +145,6 @@ impl Config {
     pub fn scope_settings(&self) -> tidegate_limits::law::Settings {
         let threads = Some(&self.threads);
         law::settings_of(&self.law, &self.cpu, &self.hysteresis, None, threads)
-    }
-
-    /// The rule directory of the tenant of that name; that of all where no such tenant has its own.
-    pub fn rules_for(&self, name: &str) -> DirectorySource {
-        let tenant = self.tenants.iter().find(|tenant| tenant.name == name);
-        let of_all = || DirectorySource::new(&self.rules.dir, self.rules.quirks);
-        tenant
-            .map_or_else(of_all, |tenant| self.rules_of(tenant))
-            .with_law(self.law_marks())
-    }
-
-    /// With Sentinel's check in the place of the law: its marks on the host, which are asked event by event as
-    /// a system rule. The load mark is for each CPU here, and for all of those online in the rule.
-    fn law_marks(&self) -> Option<System> {
-        if self.law.kind != LawKind::Sentinel {
-            return None;
-        }
-        let load =
-            online_cpus(&Roots::default()).map(|cpus| self.load.enter_per_cpu * f64::from(cpus));
-        let marks = System {
-            load: load.and_then(Amount::new).filter(|_| self.load.enabled),
-            cpu: Amount::new(self.cpu.enter).filter(|_| self.cpu.enabled),
-            ..System::default()
-        };
-        (!marks.is_empty()).then_some(marks)
-    }
-
-    fn rules_of(&self, tenant: &Tenant) -> DirectorySource {
-        let directory = tenant.rules_dir.as_ref().unwrap_or(&self.rules.dir);
-        DirectorySource::new(directory, tenant.quirks.unwrap_or(self.rules.quirks))
     }
 
     /// Makes the relative paths absolute or relative to the working directory.

@@ -4,9 +4,11 @@
     reason = "said without the module: a directory source, a directory watch"
 )]
 
+pub mod check;
 pub mod directory;
 pub mod last_good;
 pub mod look;
+pub mod of_config;
 mod quoting;
 mod still;
 mod unread;

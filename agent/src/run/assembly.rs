@@ -19,7 +19,7 @@ use crate::door::tenants::{Conditions, Named, Tenants};
 use crate::door::{self, Doors};
 use crate::kernel::{self, Telemetry};
 use crate::recording::{self, Recorder, Tap};
-use crate::rule_source::DirectoryWatch;
+use crate::rule_source::{DirectoryWatch, of_config};
 use crate::signal::{PressureTriggers, Roots, Sampler};
 use crate::telemetry::facts::Facts;
 use crate::telemetry::reload::LastReading;
@@ -168,7 +168,7 @@ fn facts(directory: &Path, config_file: Option<&Path>, (config, rules): (&Config
 }
 
 fn watches(config: &Config) -> Vec<DirectoryWatch> {
-    let directories = config.rules_directories().into_iter();
+    let directories = of_config::directories(config).into_iter();
     directories.map(DirectoryWatch::new).collect()
 }
 

@@ -6,8 +6,8 @@ use super::rule_keep::RuleKeep;
 use crate::config::Config;
 use crate::door::tenants::{Named, Tenants};
 use crate::rule::RuleSet;
-use crate::rule_source::DirectorySource;
 use crate::rule_source::last_good::Document;
+use crate::rule_source::{DirectorySource, of_config};
 use crate::schema::fault::Fault;
 use crate::telemetry::reload::Instead;
 
@@ -26,7 +26,7 @@ pub(super) struct Begun {
 pub(super) async fn begin(config: &Config, tenants: &Tenants, keep: &RuleKeep) -> Begun {
     let mut begun = Begun::default();
     for named in tenants.iter() {
-        let source = config.rules_for(&named.name);
+        let source = of_config::source_for(config, &named.name);
         let rules = match begin_one(&source, named, keep).await {
             Ok(rules) => rules,
             Err(found) => {

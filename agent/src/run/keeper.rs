@@ -15,6 +15,7 @@ use crate::config::{Config, Given};
 use crate::control::Snapshot;
 use crate::door::{Context, socket_file};
 use crate::recording::Notes;
+use crate::rule_source::of_config;
 use crate::schema::fault::Fault;
 use crate::telemetry::reload::Instead;
 use crate::tenant::breakers::BreakerWatch;
@@ -117,7 +118,7 @@ impl Keeper {
 
     /// The directories of all tenants' rules, each once.
     pub(super) fn rules_directories(&self) -> BTreeSet<PathBuf> {
-        self.config.rules_directories()
+        of_config::directories(&self.config)
     }
 
     /// Reads everything again: configuration, then rules.

@@ -7,12 +7,12 @@ use tidegate_segment::board::RuleFault;
 use tidegate_segment::clock::monotonic_ns;
 
 use super::rule_keep::RuleKeep;
-use crate::config::{Config, Given, Loaded, check};
+use crate::config::{Config, Given, Loaded};
 use crate::control::{Handle, Plan};
 use crate::door::tenants::{Named, Tenants};
 use crate::rule::RuleSet;
 use crate::rule::expiry::Moment;
-use crate::rule_source::{DirectorySource, RuleSource as _};
+use crate::rule_source::{DirectorySource, RuleSource as _, check, of_config};
 use crate::schema::fault::Fault;
 use crate::tenant::Tenant;
 use crate::tenant::directory::{PublishFault, Published, TooSoon};
@@ -30,7 +30,7 @@ pub(super) async fn rules(
 ) -> Result<usize, Vec<Fault>> {
     let (mut count, mut faults) = (0_usize, Vec::new());
     for named in tenants.iter() {
-        let source = config.rules_for(&named.name);
+        let source = of_config::source_for(config, &named.name);
         match Box::pin(rules_of(&source, named, keep)).await {
             Ok(rules) => count = count.saturating_add(rules),
             Err(found) => faults.extend(found),

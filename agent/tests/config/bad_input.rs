@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use tidegate_agent::config::Config;
-use tidegate_agent::config::check::{Report, check};
 use tidegate_agent::rule::{Quirks, RuleSet};
+use tidegate_agent::rule_source::check::{Report, check};
 use tidegate_agent::rule_source::directory;
 use tidegate_agent::schema::fault::Fault;
 use tidegate_agent::schema::source::{SIZE_MAX, Source};

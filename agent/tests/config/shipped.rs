@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use tidegate_agent::config::check::check;
 use tidegate_agent::config::{Config, shipped};
+use tidegate_agent::rule_source::check::check;
 use tidegate_agent::schema::source::Source;
 use tidegate_limits::{law, threshold};
 

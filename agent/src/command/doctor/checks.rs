@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::command::output::Failure;
 use crate::command::status;
 use crate::config::Config;
-use crate::config::check::Report;
+use crate::rule_source::check::Report;
 use crate::words::{many, paragraph, span};
 
 /// Longest wait for the port of the metrics.

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Config, Given, Loaded};
-use crate::rule_source::{DirectorySource, RuleSource as _};
+use super::{DirectorySource, RuleSource as _, of_config};
+use crate::config::{Config, Given, Loaded};
 use crate::schema::fault::{Fault, Place};
 use crate::schema::source::{Source, shown};
 
@@ -73,7 +73,7 @@ pub fn given(asked: &Given) -> Report {
             report.warnings.extend(warnings);
             let file = asked.file.as_deref();
             report.faults.extend(of_machine(&config, file));
-            for source in config.rule_sources() {
+            for source in of_config::sources(&config) {
                 check_rules(&source, &mut report);
             }
         }
