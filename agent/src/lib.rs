@@ -13,6 +13,7 @@ pub mod journal;
 pub mod kernel;
 pub mod places;
 pub mod plain;
+pub mod procfs;
 pub mod recording;
 pub mod replay;
 pub mod rule;

@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use tempfile::TempDir;
 use tidegate_abi::signal::SignalId;
-use tidegate_agent::signal::{Limiter, Readings, Roots, Sampler};
+use tidegate_agent::procfs::Roots;
+use tidegate_agent::signal::{Limiter, Readings, Sampler};
 
 const SECOND_NS: u64 = 1_000_000_000;
 

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use tidegate_abi::signal::SignalId;
-use tidegate_agent::signal::{Group, Readings, Roots, Sampler};
+use tidegate_agent::procfs::Roots;
+use tidegate_agent::signal::{Group, Readings, Sampler};
 use tidegate_tests::confined::Confined;
 use tidegate_tests::skip;
 use tidegate_tests::ticks::until;

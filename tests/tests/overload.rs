@@ -6,7 +6,7 @@
 use std::process::Command;
 
 use serde_json::Value;
-use tidegate_agent::signal::{GroupFinder, Roots};
+use tidegate_agent::procfs::{GroupFinder, Roots};
 use tidegate_tests::actor::Actor;
 use tidegate_tests::agent::{Agent, CALM};
 use tidegate_tests::confined::Confined;

@@ -12,7 +12,8 @@ use super::crowd::Crowd;
 use super::{Allocations, Figure, NoFigure};
 use crate::config::Config;
 use crate::control::{Declared, Driver, Pages, Plan};
-use crate::signal::{Roots, Sampler};
+use crate::procfs::Roots;
+use crate::signal::Sampler;
 use crate::tenant::{Settings, Tenant};
 
 const TICK: Duration = Duration::from_millis(100);

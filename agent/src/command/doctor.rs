@@ -25,10 +25,8 @@ use crate::config::Config;
 use crate::control::{Driver, Handle, Plan, ScopeSnapshot, Snapshot, Triggers, WaiterRung, start};
 use crate::kernel::{self, Report, TickEnd};
 use crate::rule_source::check;
-use crate::signal::{
-    AcceptQueues, Fault, Pressure, PressureTriggers, Roots, Sampler, TriggerForm, TriggerRefusal,
-    readable,
-};
+use crate::procfs::{Fault, Roots, readable};
+use crate::signal::{AcceptQueues, Pressure, PressureTriggers, Sampler, TriggerForm, TriggerRefusal};
 use crate::telemetry::signal::Signal;
 use crate::telemetry::threads;
 use crate::words::{many, paragraph, signal};

@@ -8,7 +8,7 @@ use super::output::Failure;
 use super::place::Surroundings;
 use crate::config::{Given, MetricsListen};
 use crate::run::{self, Ended};
-use crate::signal::Roots;
+use crate::procfs::Roots;
 
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "\

@@ -2,7 +2,7 @@
 
 use crate::schema::Value;
 use crate::schema::kind::{AnyText, Scalar};
-use crate::signal::{CGROUP_ROOT, GroupPattern};
+use crate::procfs::{CGROUP_ROOT, GroupPattern};
 
 /// The path of a cgroup below the controller's mount; patterns are allowed.
 #[derive(Debug, Clone, Copy)]

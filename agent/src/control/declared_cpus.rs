@@ -21,7 +21,7 @@ pub(super) fn put(readings: &mut Readings, cpus: f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signal::{Fault, Missing};
+    use crate::procfs::{Fault, Missing};
 
     #[test]
     fn shares_are_of_the_declared_cpus() {

@@ -5,7 +5,8 @@
 
 use std::sync::Weak;
 
-use crate::signal::{AcceptQueues, Fault, Missing};
+use crate::procfs::{Fault, Missing};
+use crate::signal::AcceptQueues;
 use crate::tenant::HOST;
 use crate::tenant::client::Client;
 

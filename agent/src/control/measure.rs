@@ -5,7 +5,8 @@ use tidegate_limits::law::Sample;
 use tidegate_limits::number::whole_u32;
 use tidegate_segment::ledger::ScopeCounts;
 
-use crate::signal::{CpusBusy, Fault, Missing, Readings};
+use crate::procfs::{Fault, Missing};
+use crate::signal::{CpusBusy, Readings};
 
 /// A tick of one scope.
 #[derive(Debug, Clone, Copy)]

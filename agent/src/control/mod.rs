@@ -4,7 +4,8 @@
 //! ```no_run
 //! use std::time::Duration;
 //! use tidegate_agent::control::{Driver, Plan, start};
-//! use tidegate_agent::signal::{PressureTriggers, Roots, Sampler};
+//! use tidegate_agent::procfs::Roots;
+//! use tidegate_agent::signal::{PressureTriggers, Sampler};
 //!
 //! # fn main() -> std::io::Result<()> {
 //! # let pages = Vec::new();

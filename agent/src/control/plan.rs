@@ -7,7 +7,8 @@ use tidegate_abi::board::name_hash;
 use tidegate_limits::law::Settings;
 
 use crate::config::{Config, Service};
-use crate::signal::{GroupPattern, PatternKey, readable};
+use crate::procfs::{GroupPattern, readable};
+use crate::signal::PatternKey;
 
 /// Settings of every scope. Reloading the configuration makes a new one.
 #[derive(Debug, Clone, Default)]

@@ -211,7 +211,8 @@ pub(crate) mod tests {
 
     use super::*;
     use crate::control::{Driver, Plan};
-    use crate::signal::{Roots, Sampler};
+    use crate::procfs::Roots;
+    use crate::signal::Sampler;
     use crate::tenant::Tenant;
     use crate::tenant::scope_resolver::HostAlone;
     use socket_path::Access;

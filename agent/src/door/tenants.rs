@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::peer::Peer;
 use crate::config::{self, DEFAULT_TENANT};
-use crate::signal::{GroupFinder, GroupPattern, PatternFault, Roots};
+use crate::procfs::{GroupFinder, GroupPattern, PatternFault, Roots};
 use crate::tenant::{Tenant, seat_life};
 
 /// Who belongs to a tenant: all that is set must hold.

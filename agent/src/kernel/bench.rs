@@ -7,7 +7,7 @@ use aya::sys::{Stats, enable_stats};
 use super::program::{Programs, Wanted};
 use super::rung::{Missed, Rung};
 use super::view::Counters;
-use crate::signal::{Layout, Roots};
+use crate::procfs::{Layout, Roots};
 
 /// Slots that the maps are made for, as an agent has them by default.
 const SLOTS: u32 = 64;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::program::Programs;
 use super::rung::Lack;
 use super::usdt;
-use crate::signal::{names_jvm, open_below};
+use crate::procfs::{names_jvm, open_below};
 
 /// Probes of a JVM and the programs for them.
 const PROBES: &[(&str, &str)] = &[

@@ -4,7 +4,8 @@
 //! # Use
 //! ```no_run
 //! use tidegate_agent::kernel::{self, Settings};
-//! use tidegate_agent::signal::{Roots, Sampler};
+//! use tidegate_agent::procfs::Roots;
+//! use tidegate_agent::signal::Sampler;
 //!
 //! # fn main() -> std::io::Result<()> {
 //! let roots = Roots::default();
@@ -51,7 +52,7 @@ mod worker;
 
 pub use bench::{Measured, Measuring};
 pub use report::{PauseTable, PauseTotals, Report};
-pub use rung::{Lack, Missed, Rung};
+pub use rung::{Missed, Rung};
 pub use thread::{Settings, Telemetry, TickEnd, start};
 pub use view::Counters;
 #[cfg(test)]

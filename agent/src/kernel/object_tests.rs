@@ -6,7 +6,7 @@ use object::{Object as _, ObjectSection as _, ObjectSymbol as _, RelocationTarge
 
 use super::program::{Programs, Wanted};
 use super::rung::{Lack, Rung};
-use crate::signal::{Layout, Roots};
+use crate::procfs::{Layout, Roots};
 
 const X86_64: &[u8] = aya::include_bytes_aligned!("../../../ebpf/prebuilt/tidegate.x86_64.bpf.o");
 const AARCH64: &[u8] = aya::include_bytes_aligned!("../../../ebpf/prebuilt/tidegate.aarch64.bpf.o");

@@ -13,7 +13,7 @@ use super::view::View;
 use super::watch::Watched;
 use super::worker::Worker;
 use crate::background::{Background, END_WITHIN, Stop};
-use crate::signal::Roots;
+use crate::procfs::Roots;
 
 /// Changes of watched groups that wait at most; the tick tells each again until it is taken.
 const QUEUE: usize = 1024;

@@ -19,7 +19,7 @@ use super::program::{Programs, Wanted};
 use super::rung::{Lack, Missed, Rung};
 use super::thread::{Ends, Settings, Sight};
 use super::watch::{self, Watch};
-use crate::signal::{Layout, Roots};
+use crate::procfs::{Layout, Roots};
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// Longest wait for records, so that the end is seen soon.

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use super::DirectorySource;
 use crate::config::{Config, LawKind, Tenant};
 use crate::rule::{Amount, System};
-use crate::signal::{Roots, online_cpus};
+use crate::procfs::Roots;
+use crate::signal::online_cpus;
 
 /// The rule directories: that of all first, then those of tenants that have their own.
 pub fn sources(config: &Config) -> Vec<DirectorySource> {

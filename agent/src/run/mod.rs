@@ -26,7 +26,7 @@ use crate::background::END_WITHIN;
 use crate::config::Given;
 use crate::door::{self, open_files};
 use crate::schema::fault::Fault;
-use crate::signal::Roots;
+use crate::procfs::Roots;
 
 /// What the command line says.
 #[derive(Debug, Clone)]

@@ -8,8 +8,8 @@ use tidegate_abi::signal::SignalId;
 use super::keeper::Keeper;
 use crate::control::{ScopeSnapshot, Snapshot};
 use crate::door::{gate_socket, http};
-use crate::kernel::Lack;
-use crate::signal::{Fault, Missing};
+use crate::procfs::Lack;
+use crate::procfs::{Fault, Missing};
 use crate::words::paragraph;
 
 /// Where the agent can be reached, and by what it decides.

@@ -12,7 +12,7 @@ use rustix::net::{
 };
 
 use super::parse::sock_diag::{self, Message};
-use super::reading::Fault;
+use crate::procfs::Fault;
 
 /// The kernel fills at most so much of a packet.
 const BUFFER: usize = 32 * 1024;

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use tidegate_abi::signal::SignalId;
 
 use super::groups::GroupKey;
-use super::reading::{Missing, Readings};
-use super::roots::Roots;
+use super::reading::Readings;
+use crate::procfs::Missing;
+use crate::procfs::Roots;
 use super::sampler::Sampler;
 
 /// One second, the step of the scripted clock.

@@ -2,13 +2,11 @@
 
 use std::hint::black_box;
 
-use super::jvm::find::innermost_pid;
-use super::parse::{
-    affinity, cpu_set, field, hsperfdata, load_average, membership, mount_info, pressure,
-    proc_stat, quota, sched_stat, sock_diag, sole_number, task_stat,
-};
+use crate::procfs::parse::innermost_pid::innermost_pid;
+use super::parse::{affinity, cpu_set, hsperfdata, load_average, pressure, proc_stat, quota, sched_stat, sock_diag, task_stat};
+use crate::procfs::parse::{field, membership, mount_info, sole_number};
 use super::processes::members;
-use super::truth::Version;
+use crate::procfs::Version;
 
 /// One for each kind of file, in the order of the seeds' first byte.
 const READERS: [fn(&[u8]); 18] = [

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use super::cgroup::{Above, CgroupSignals, CpusBusy, Limiter, Means};
 use super::host::HostSignals;
 use super::jvm::Jvms;
-use super::kept_file::ReadBuffer;
+use crate::procfs::kept_file::ReadBuffer;
 use super::kernel::{GroupKernel, slot_of};
-use super::layout::{Layout, Places};
+use crate::procfs::{Layout, Places};
 use super::processes::{Processes, Scan, ThreadGroup};
-use super::reading::{Fault, Missing, Readings};
+use super::reading::Readings;
+use crate::procfs::{Fault, Missing};
 use super::runqueue::Neighbour;
 use super::same_processes::{Proved, SameProcesses, proved_places};
 

@@ -5,9 +5,11 @@ use tidegate_abi::signal::SignalId;
 
 use super::groups::{Group, Groups};
 use super::meter::to_f64;
-use super::reading::{Fault, Named as _, Readings};
+use super::reading::Readings;
+use crate::procfs::{Fault, Named as _};
 use super::runqueue::{self, Neighbour, RunqueueWatch, SOURCE, Sight};
-use crate::kernel::{Lack, PauseTable, TickEnd, Watched};
+use crate::procfs::Lack;
+use crate::kernel::{PauseTable, TickEnd, Watched};
 
 const NS_PER_S: f64 = 1e9;
 

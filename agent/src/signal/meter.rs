@@ -1,6 +1,6 @@
 //! From counters to rates: what grew since the last sample, and in what time.
 
-use super::reading::Fault;
+use crate::procfs::Fault;
 
 /// How much a counter grew, and in what time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

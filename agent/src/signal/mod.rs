@@ -3,7 +3,8 @@
 //! # Use
 //! ```
 //! use tidegate_abi::signal::SignalId;
-//! use tidegate_agent::signal::{Roots, Sampler};
+//! use tidegate_agent::procfs::Roots;
+//! use tidegate_agent::signal::Sampler;
 //!
 //! let mut sampler = Sampler::new(Roots::default()); // once, on the sampler's thread
 //! let own = sampler.watch_own();                    // once for each group to watch
@@ -24,9 +25,9 @@
 //! that state kept for the old one cannot be taken for its own.
 //!
 //! # Inside
-//! From the bottom: `parse` (bytes to values, pure) · `kept_file`, `directory` (bytes and names without
-//! allocating) · `meter` (counters to rates) · `truth` (which file tells what on which layout: the one
-//! table) · `layout`, `pattern` (where the files of a group are) · `pressure`, `host`, `cgroup` (values to
+//! Below it is `procfs`: where the files are, and why one tells nothing. From the bottom: `parse` (bytes to
+//! values, pure) · `meter` (counters to rates) · `truth` (which file tells what on which layout: the one
+//! table) · `pressure`, `host`, `cgroup` (values to
 //! readings) · `runqueue`, `kernel` (what the
 //! programs in the kernel tell) · `groups`, `sampler` (the tick). Beside it `pressure_trigger`: what ends the
 //! wait for a tick early.
@@ -35,26 +36,20 @@
 //! that fills it.
 
 mod accept_queue;
-mod cause;
 mod cgroup;
-mod directory;
 #[cfg(test)]
 mod fixture;
 #[cfg(fuzzing)]
 pub mod fuzz;
-mod group_finder;
 mod groups;
 mod host;
 mod jvm;
-mod kept_file;
 mod kernel;
-mod layout;
 #[cfg(test)]
 mod layout_tests;
 mod load;
 mod meter;
 mod parse;
-mod pattern;
 mod pressure;
 mod pressure_trigger;
 mod processes;
@@ -64,28 +59,19 @@ mod refusal_tests;
 mod remedy;
 #[cfg(test)]
 mod report_tests;
-mod roots;
 mod runqueue;
 mod same_processes;
 mod sampler;
 mod truth;
-mod view;
 
 pub use accept_queue::AcceptQueues;
 pub use cgroup::{CpusBusy, Limiter};
-pub(crate) use directory::open_below;
-pub use group_finder::GroupFinder;
 pub use groups::{GROUPS_MAX, Group, GroupKey, PatternKey};
 pub use host::online_cpus;
-pub(crate) use jvm::names_jvm;
-pub(crate) use layout::{Layout, readable};
-pub use pattern::{GroupPattern, PatternFault};
 pub use pressure_trigger::{
     Fired, Pressure, PressureTriggers, TriggerForm, TriggerRefusal, TriggerStates,
 };
 pub use processes::{ThreadGroup, TopThreads};
-pub use reading::{Fault, Missing, Reading, Readings};
-pub(crate) use roots::CGROUP_ROOT;
-pub use roots::Roots;
+pub use reading::{Reading, Readings};
 pub use runqueue::Neighbour;
 pub use sampler::Sampler;

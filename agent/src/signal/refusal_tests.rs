@@ -4,7 +4,8 @@
 use tidegate_abi::signal::SignalId;
 
 use super::fixture::{SECOND_NS, Tree};
-use super::reading::{Fault, Readings};
+use super::reading::Readings;
+use crate::procfs::Fault;
 
 /// As of a pressure file with PSI off, of a group that was removed, of a failing disk, and of a sandbox.
 const ERRORS: [i32; 4] = [libc::EOPNOTSUPP, libc::ENODEV, libc::EIO, libc::EACCES];

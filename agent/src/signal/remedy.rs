@@ -2,7 +2,7 @@
 
 use tidegate_abi::signal::SignalId;
 
-use super::reading::{Fault, Missing};
+use crate::procfs::{Fault, Missing};
 
 impl Missing {
     /// What to do to have this signal, in a few words.

@@ -22,7 +22,8 @@ use std::fs;
 use tidegate_abi::signal::SignalId;
 
 use super::fixture::{SECOND_NS, Tree, close, missing, value};
-use super::reading::{Fault, Readings};
+use super::reading::Readings;
+use crate::procfs::Fault;
 
 /// A hybrid host with every kind of v1 file that is read, as content of the first sample and of the second.
 /// Nothing of it is 0 in the second.

@@ -7,8 +7,10 @@ use tidegate_abi::kernel::runqueue::{BUCKETS, SAMPLE_HZ, bucket_ns};
 use tidegate_abi::signal::SignalId;
 
 use super::meter::{Meter, Step, to_f64};
-use super::reading::{Fault, Named as _, Readings};
-use crate::kernel::{Histogram, Lack, Rung, View};
+use super::reading::Readings;
+use crate::procfs::{Fault, Named as _};
+use crate::procfs::Lack;
+use crate::kernel::{Histogram, Rung, View};
 
 /// Source of what programs tell, in reasons.
 pub(super) const SOURCE: &str = "ebpf";

@@ -5,11 +5,11 @@
 //! nothing of another hierarchy is believed before the lists of processes were found to be the same, and the lists are
 //! looked at again and again.
 
-use super::kept_file::ReadBuffer;
-use super::layout::{Layout, Place, Places};
+use crate::procfs::kept_file::ReadBuffer;
+use crate::procfs::{Layout, Place, Places};
 use super::processes::Scan;
 use super::processes::members::Members;
-use super::reading::{Fault, Missing};
+use crate::procfs::{Fault, Missing};
 
 /// Time from one look to the next.
 const AGAIN_NS: u64 = 1_000_000_000;

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use super::groups::{Group, GroupKey, Groups, PatternKey};
 use super::host::HostSignals;
-use super::kept_file::ReadBuffer;
+use crate::procfs::kept_file::ReadBuffer;
 use super::kernel::KernelSignals;
-use super::layout::Layout;
-use super::pattern::GroupPattern;
+use crate::procfs::Layout;
+use crate::procfs::GroupPattern;
 use super::processes::Scan;
-use super::reading::{Fault, Missing, Readings};
-use super::roots::Roots;
+use super::reading::Readings;
+use crate::procfs::{Fault, Missing};
+use crate::procfs::Roots;
 use crate::kernel::TickEnd;
 
 /// Time between two searches for groups that fit a pattern.

@@ -31,17 +31,8 @@
 //! * `cpu.pressure` has no line `full` before kernel 5.13, and the host's is always 0: undefined.
 //! * The top of a v2 mount has no `cpu.max`, unless it is the top of a namespace only.
 
-use super::parse::{field, sole_number};
-use super::reading::Fault;
-
-/// The generation of control groups that tells a controller's files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Version {
-    /// One hierarchy for each controller or joint set of controllers.
-    V1,
-    /// The unified hierarchy.
-    V2,
-}
+use crate::procfs::parse::{field, sole_number};
+use crate::procfs::Fault;
 
 impl Version {
     /// The column of the table.

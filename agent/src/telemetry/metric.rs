@@ -67,7 +67,7 @@ pub enum Label {
     RuleResource,
     /// What tasks wait for, see [`crate::signal::Pressure`].
     Pressure,
-    /// Kind of reason for a missing value, see [`crate::signal::Fault::cause`], or for turning somebody away, see
+    /// Kind of reason for a missing value, see [`crate::procfs::Fault::cause`], or for turning somebody away, see
     /// [`super::turned::Why`].
     Cause,
     /// Who refused, see [`tidegate_abi::decision::RefusalKind`].

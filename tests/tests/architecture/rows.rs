@@ -37,14 +37,14 @@ fn field_o14_every_metric_is_set_somewhere() {
 /// What comes from outside as bytes is fuzzed.
 #[test]
 fn field_o14_every_parser_has_a_row_for_the_fuzzer() {
-    let files = rust_files(&["agent/src/signal"]);
+    let files = rust_files(&["agent/src/procfs", "agent/src/signal"]);
     let fuzz = files
         .iter()
         .find(|file| file.path.ends_with("signal/fuzz.rs"));
     let fuzz = fuzz.expect("the fuzzer's rows").code();
     for file in files
         .iter()
-        .filter(|file| file.path.contains("/signal/parse/"))
+        .filter(|file| file.path.contains("/parse/"))
     {
         let name = file.path.rsplit('/').next().unwrap_or_default();
         let name = name.trim_end_matches(".rs").trim_end_matches("_tests");

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use tidegate_agent::control::{Driver, Plan, start};
-use tidegate_agent::signal::{PressureTriggers, Roots, Sampler};
+use tidegate_agent::procfs::Roots;
+use tidegate_agent::signal::{PressureTriggers, Sampler};
 use tidegate_segment::board::AgentLife;
 use tidegate_segment::clock::monotonic_ns;
 

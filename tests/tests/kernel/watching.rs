@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tidegate_abi::signal::SignalId;
 use tidegate_agent::kernel::{self, Rung, Settings, Telemetry};
-use tidegate_agent::signal::{GroupKey, Readings, Roots, Sampler};
+use tidegate_agent::procfs::Roots;
+use tidegate_agent::signal::{GroupKey, Readings, Sampler};
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_tests::skip;
 use tidegate_tests::until::{self, SOON};

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use crate::kernel::{self, Lack, Report, Rung};
+use crate::procfs::Lack;
+use crate::kernel::{self, Report, Rung};
 use crate::words::paragraph;
 
 /// The step in use, and why it is not a better one.

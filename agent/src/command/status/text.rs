@@ -6,7 +6,7 @@ use super::findings::findings;
 use super::report::{Agent, Before, Course, Scope, Signal, Status};
 use super::tables;
 use super::warnings;
-use crate::signal::Fault;
+use crate::procfs::Fault;
 use crate::words::{many, number, paragraph, percent, signal, span};
 
 /// The status as text of several lines.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::super::layout::Place;
+use crate::procfs::Place;
 use super::cpu_list::CpuListReader;
 use super::quota::QuotaReader;
 
@@ -122,7 +122,7 @@ impl<V> OfTick<V> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::truth::Version;
+    use crate::procfs::Version;
     use super::*;
 
     #[test]

@@ -3,7 +3,7 @@
 use tidegate_abi::signal::SignalId;
 
 use super::super::fixture::{SECOND_NS, Tree, close, missing, value};
-use super::super::reading::Fault;
+use crate::procfs::Fault;
 
 const STAT: (&str, &str) = ("proc/stat", "cpu  1 0 0 9\ncpu0 1 0 0 9\ncpu1 1 0 0 9\n");
 

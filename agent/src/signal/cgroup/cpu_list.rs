@@ -1,9 +1,9 @@
 //! The CPUs that a group may run on.
 
-use super::super::kept_file::{KeptFile, ReadBuffer};
-use super::super::layout::Place;
+use crate::procfs::kept_file::{KeptFile, ReadBuffer};
+use crate::procfs::Place;
 use super::super::parse::cpu_set::{self, CpuSet};
-use super::super::reading::{Fault, Missing, Named as _};
+use crate::procfs::{Fault, Missing, Named as _};
 use super::above::{Above, OfTick, SharedKey};
 
 /// What the names of its files begin with, mostly.

@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::super::kept_file::{KeptFile, ReadBuffer};
-use super::super::layout::Place;
+use crate::procfs::kept_file::{KeptFile, ReadBuffer};
+use crate::procfs::Place;
 use super::super::parse::quota::{self, Quota};
-use super::super::parse::sole_number;
-use super::super::reading::{Fault, Missing, Named as _};
-use super::super::truth::{Truth, Version};
+use crate::procfs::parse::sole_number;
+use crate::procfs::{Fault, Missing, Named as _};
+use super::super::truth::Truth;
+use crate::procfs::Version;
 use super::above::{Above, OfTick, SharedKey};
 use super::throttle::{Counts, Throttling, Window};
 

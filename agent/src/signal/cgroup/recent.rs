@@ -4,7 +4,7 @@
 //! the end of one and the beginning of the next as chance has it, and reads 60 and 140 % in turn.
 
 use super::super::meter::to_f64;
-use super::super::reading::Missing;
+use crate::procfs::Missing;
 use super::usage::Usage;
 
 /// Quota periods that a share spans at least.

@@ -6,8 +6,8 @@ use std::path::Path;
 use tidegate_abi::signal::SignalId;
 
 use super::super::fixture::{SECOND_NS, Tree, close, missing, value};
-use super::super::pattern::GroupPattern;
-use super::super::reading::Fault;
+use crate::procfs::GroupPattern;
+use crate::procfs::Fault;
 use super::Limiter;
 
 /// `/proc/stat` of a host with 32 CPUs.

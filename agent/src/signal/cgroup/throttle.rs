@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::super::meter::to_f64;
 use super::super::parse::quota::Quota;
-use super::super::reading::Fault;
+use crate::procfs::Fault;
 use super::super::truth::Truth;
 
 /// Fewest periods that make a share; with the usual period of 100 ms one second of a busy group.
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_file_with_use_alone_tells_nothing_of_throttling() {
-        let truth = super::super::super::truth::Version::V2.truth();
+        let truth = crate::procfs::Version::V2.truth();
         let read = Counts::read(b"usage_usec 1\nuser_usec 1\nsystem_usec 0\n", truth);
         assert_eq!(read, Err(Fault::NoField("nr_periods")));
     }

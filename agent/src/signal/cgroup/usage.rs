@@ -1,10 +1,11 @@
 //! CPU time that a group used.
 
-use super::super::kept_file::{KeptFile, ReadBuffer};
-use super::super::layout::Place;
+use crate::procfs::kept_file::{KeptFile, ReadBuffer};
+use crate::procfs::Place;
 use super::super::meter::{Meter, Step};
-use super::super::reading::{Fault, Missing, Named as _};
-use super::super::truth::{Counter, Version};
+use crate::procfs::{Fault, Missing, Named as _};
+use super::super::truth::Counter;
+use crate::procfs::Version;
 
 /// CPUs in use since the last sample: CPU seconds per second.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,7 +1,7 @@
 //! Counts of `/proc/stat` that no running machine has.
 
 use super::super::parse::proc_stat::ProcStat;
-use super::super::reading::Fault;
+use crate::procfs::Fault;
 
 /// Most threads that Linux can number.
 const THREADS_MAX: u64 = 1 << 22;

@@ -2,7 +2,7 @@
 
 use super::super::meter::to_f64;
 use super::super::parse::proc_stat::CpuTimes;
-use super::super::reading::Fault;
+use crate::procfs::Fault;
 
 /// Shares of the CPU time between two samples.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use tidegate_abi::signal::SignalId;
 
-use super::super::kept_file::ReadBuffer;
-use super::super::reading::{Fault, Readings};
-use super::super::roots::Roots;
+use crate::procfs::kept_file::ReadBuffer;
+use super::super::reading::Readings;
+use crate::procfs::Fault;
+use crate::procfs::Roots;
 use super::super::sampler::Sampler;
 use super::HostSignals;
 

@@ -4,7 +4,7 @@
 //! collection, of another it counts each concurrent cycle. The names are those of JDK 8 to 25. A name that is not
 //! among them is not guessed at.
 
-use super::super::reading::Fault;
+use crate::procfs::Fault;
 
 /// Collectors of one JVM: young, old, and what runs beside the program.
 const COLLECTORS: usize = 3;

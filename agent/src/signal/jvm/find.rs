@@ -8,11 +8,11 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::super::directory::{self, OpenDirectory};
-use super::super::kept_file::ReadBuffer;
-use super::super::parse::{lines, number, words};
+use crate::procfs::directory::{self, OpenDirectory};
+use crate::procfs::kept_file::ReadBuffer;
+use crate::procfs::parse::{lines, number, words};
 use super::super::processes::Scan;
-use super::super::reading::Fault;
+use crate::procfs::Fault;
 
 /// Where a `HotSpot` puts the files of a user, whatever `java.io.tmpdir` says.
 const TMP: &str = "tmp";
@@ -74,10 +74,4 @@ fn none_if_absent(fault: Fault) -> Fault {
     } else {
         fault
     }
-}
-
-/// The pid of a process in its own pid namespace: the last of the line `NSpid`.
-pub(in crate::signal) fn innermost_pid(status: &[u8]) -> Option<u64> {
-    let line = lines(status).find(|line| line.starts_with(b"NSpid:"))?;
-    words(line).last().and_then(number)
 }

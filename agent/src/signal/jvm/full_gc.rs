@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::super::reading::Fault;
+use crate::procfs::Fault;
 
 /// The span that is looked back on.
 const SPAN_NS: u64 = 10_000_000_000;

@@ -15,11 +15,12 @@ use tidegate_abi::signal::SignalId;
 pub(in crate::signal) use self::collector::Collectors;
 use self::full_gc::FullGcWindow;
 use self::own::Owned;
-use super::kept_file::ReadBuffer;
+use crate::procfs::kept_file::ReadBuffer;
 use super::meter::{Meter, to_f64};
 use super::parse::hsperfdata::{self, JvmCounters};
 use super::processes::Scan;
-use super::reading::{Fault, Missing, Named as _, Readings};
+use super::reading::Readings;
+use crate::procfs::{Fault, Missing, Named as _};
 
 /// Time between two readings of a JVM's counters.
 const SAMPLE_EVERY_NS: u64 = 1_000_000_000;
@@ -27,12 +28,6 @@ const NS_PER_S: u64 = 1_000_000_000;
 const SOURCE: &str = "hsperfdata";
 /// System calls to read the counters of one JVM.
 const READ_CALLS: u32 = 8;
-
-/// Whether a thread's name tells a JVM: its launcher, which is the first thread of its process, or a thread that every
-/// `HotSpot` has.
-pub(crate) fn names_jvm(is_first: bool, name: &[u8]) -> bool {
-    name == b"VM Thread" || (is_first && name == b"java")
-}
 
 /// The JVMs of one group.
 #[derive(Debug, Default)]

@@ -9,7 +9,7 @@ use tidegate_abi::signal::SignalId;
 
 use super::super::fixture::{SECOND_NS, Tree, close, missing, value};
 use super::super::parse::hsperfdata;
-use super::super::reading::Fault;
+use crate::procfs::Fault;
 
 const FILE: &str = "proc/10/root/tmp/hsperfdata_app/7";
 

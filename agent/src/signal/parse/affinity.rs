@@ -1,8 +1,8 @@
 //! `/proc/PID/status`: the CPUs that a process lets itself run on.
 
-use super::super::reading::Fault;
+use crate::procfs::Fault;
 use super::cpu_set::{self, CpuSet};
-use super::lines;
+use crate::procfs::parse::lines;
 
 const KEY: &str = "Cpus_allowed_list:";
 

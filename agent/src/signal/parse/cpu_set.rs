@@ -1,7 +1,7 @@
 //! Lists of CPUs such as `0-1,4,7-9`, and sets of them.
 
-use super::super::reading::Fault;
-use super::number;
+use crate::procfs::Fault;
+use crate::procfs::parse::number;
 
 /// Bits in one word of a set.
 const WORD_BITS: usize = 64;

@@ -5,7 +5,7 @@
 //! flags, unit, variability, offset of the value, each relative to the entry.
 
 use super::super::jvm::Collectors;
-use super::super::reading::Fault;
+use crate::procfs::Fault;
 
 const MAGIC: [u8; 4] = [0xca, 0xfe, 0xc0, 0xc0];
 const HEADER_BYTES: usize = 32;

@@ -2,8 +2,8 @@
 
 use std::str;
 
-use super::super::reading::Fault;
-use super::{number, words};
+use crate::procfs::Fault;
+use crate::procfs::parse::{number, words};
 
 /// The three averages of running, waiting and blocked tasks, and how many tasks there are.
 #[derive(Debug, Clone, Copy, PartialEq)]

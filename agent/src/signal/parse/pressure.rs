@@ -1,7 +1,7 @@
 //! Pressure stall information: `/proc/pressure/*` and `*.pressure` of a group.
 
-use super::super::reading::Fault;
-use super::{lines, number, words};
+use crate::procfs::Fault;
+use crate::procfs::parse::{lines, number, words};
 
 /// Stall time since boot in µs; each line may be missing (`full` of cpu before kernel 5.13).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

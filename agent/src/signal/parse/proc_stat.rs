@@ -1,8 +1,8 @@
 //! `/proc/stat`: CPU times since boot, tasks that run or are blocked, CPUs that are online.
 
-use super::super::reading::Fault;
+use crate::procfs::Fault;
 use super::cpu_set::CpuSet;
-use super::{field, number, words};
+use crate::procfs::parse::{field, number, words};
 
 /// CPU times of all CPUs since boot, in clock ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

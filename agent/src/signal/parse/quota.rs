@@ -1,8 +1,8 @@
 //! CPU quotas: `cpu.max` of cgroup v2, `cpu.cfs_quota_us` and `cpu.cfs_period_us` of v1.
 
 use super::super::meter::to_f64;
-use super::super::reading::Fault;
-use super::{number, sole_number, words};
+use crate::procfs::Fault;
+use crate::procfs::parse::{number, sole_number, words};
 
 /// What a group may run for in each period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

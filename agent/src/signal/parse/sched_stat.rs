@@ -1,7 +1,7 @@
 //! `/proc/PID/task/TID/schedstat` and `/proc/schedstat`: time that tasks ran and waited for a CPU.
 
-use super::super::reading::Fault;
-use super::{lines, number, words};
+use crate::procfs::Fault;
+use crate::procfs::parse::{lines, number, words};
 
 /// What the scheduler tells of one thread since it began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

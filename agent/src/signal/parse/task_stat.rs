@@ -1,7 +1,7 @@
 //! `/proc/PID/task/TID/stat`: name and state of a thread.
 
-use super::super::reading::Fault;
-use super::{number, words};
+use crate::procfs::Fault;
+use crate::procfs::parse::{number, words};
 
 /// What a thread is doing, as far as the signals tell states apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

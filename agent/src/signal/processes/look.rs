@@ -4,7 +4,8 @@ use tidegate_abi::signal::SignalId;
 
 use super::super::meter::to_f64;
 use super::super::parse::task_stat::TaskState;
-use super::super::reading::{Fault, Missing, Named as _, Readings};
+use super::super::reading::Readings;
+use crate::procfs::{Fault, Missing, Named as _};
 use super::thread::TaskRates;
 use super::thread_group::is_gc;
 

@@ -6,10 +6,10 @@ use std::ops::Bound;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::super::directory;
-use super::super::kept_file::ReadBuffer;
-use super::super::parse::{lines, number};
-use super::super::reading::{Fault, Missing, Named as _};
+use crate::procfs::directory;
+use crate::procfs::kept_file::ReadBuffer;
+use crate::procfs::parse::{lines, number};
+use crate::procfs::{Fault, Missing, Named as _};
 use super::Scan;
 
 /// Time between two searches for groups below, for who wants to know soon of new ones.

@@ -25,12 +25,13 @@ use self::thread::LookTimes;
 use self::thread_count::ThreadCount;
 pub use self::thread_group::{ThreadGroup, TopThreads};
 use self::thread_group::{ThreadGroups, ThreadName};
-use super::jvm::names_jvm;
-use super::kept_file::ReadBuffer;
+use crate::procfs::names_jvm;
+use crate::procfs::kept_file::ReadBuffer;
 use super::parse::cpu_set::CpuSet;
 use super::parse::task_stat::TaskState;
 use super::parse::{sched_stat, task_stat};
-use super::reading::{Fault, Missing, Readings};
+use super::reading::Readings;
+use crate::procfs::{Fault, Missing};
 
 /// Most JVMs of one group that are read.
 const JVMS_MAX: usize = 16;

@@ -1,8 +1,8 @@
 //! One process: its threads, listed again when their number changes.
 
-use super::super::directory::{self, OpenDirectory};
-use super::super::parse::number;
-use super::super::reading::Fault;
+use crate::procfs::directory::{self, OpenDirectory};
+use crate::procfs::parse::number;
+use crate::procfs::Fault;
 use super::Scan;
 use super::thread::Thread;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, getrlimit};
 
-use super::super::kept_file::is_below_proc;
+use crate::procfs::kept_file::is_below_proc;
 
 /// System calls of one tick for the threads of all groups. Two hundred processes of one thread are
 /// looked at once a second with it.

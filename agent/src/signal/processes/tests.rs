@@ -3,7 +3,7 @@
 use tidegate_abi::signal::SignalId;
 
 use super::super::fixture::{SECOND_NS, Tree, close, missing, value};
-use super::super::reading::Fault;
+use crate::procfs::Fault;
 
 const GROUP: &str = "cgroup/app/cgroup.procs";
 

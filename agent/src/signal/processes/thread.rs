@@ -3,10 +3,10 @@
 use std::fmt;
 use std::fs::File;
 
-use super::super::kept_file::ReadBuffer;
+use crate::procfs::kept_file::ReadBuffer;
 use super::super::meter::to_f64;
 use super::super::parse::sched_stat::SchedStat;
-use super::super::reading::Fault;
+use crate::procfs::Fault;
 use super::Scan;
 
 /// How fast the counters of one thread grow.

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use tidegate_abi::signal::SignalId;
 
-use super::super::kept_file::ReadBuffer;
+use crate::procfs::kept_file::ReadBuffer;
 use super::super::meter::to_f64;
-use super::super::parse::{lines, sole_number};
-use super::super::reading::{Fault, Readings};
+use crate::procfs::parse::{lines, sole_number};
+use super::super::reading::Readings;
+use crate::procfs::Fault;
 use super::Scan;
 use super::members::Members;
 

@@ -5,13 +5,21 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::jvm::find::innermost_pid;
+use super::parse::innermost_pid::innermost_pid;
 use super::parse::membership::{self, Membership};
 use super::parse::mount_info::{self, CgroupMount};
-use super::reading::{Fault, Missing, Named as _};
+use super::missing::{Fault, Missing, Named as _};
 use super::roots::Roots;
-use super::truth::Version;
 use super::view::{Own, View};
+
+/// The generation of control groups that tells a controller's files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Version {
+    /// One hierarchy for each controller or joint set of controllers.
+    V1,
+    /// The unified hierarchy.
+    V2,
+}
 
 /// The hierarchies in sight.
 #[derive(Debug)]

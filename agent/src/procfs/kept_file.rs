@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use super::reading::Fault;
+use super::Fault;
 
 /// Where a buffer starts; `/proc/stat` of a host with a few hundred interrupts fits.
 const BUFFER_START_BYTES: usize = 64 * 1024;

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use rustix::fs::{self, FileType, Mode, OFlags, RawDir, ResolveFlags, SeekFrom};
 
-use super::reading::Fault;
+use super::Fault;
 
 /// Room for some dozens of entries per system call.
 const BUFFER_BYTES: usize = 4096;

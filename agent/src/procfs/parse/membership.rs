@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::super::reading::Fault;
+use crate::procfs::Fault;
 use super::lines;
 use super::mount_info::CgroupMount;
 
