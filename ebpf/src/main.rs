@@ -1,6 +1,6 @@
 //! The programs that run in the kernel.
 //!
-//! What they leave in their maps is described in `tidegate_abi::kernel`; `agent/src/kernel` loads
+//! What they leave in their maps is described in `tidegate_abi::kernel`; `agent/src/ebpf` loads
 //! them and reads the maps. A program has no loop without a bound, no call that waits, and works in
 //! place: a scheduler event inserts and removes nothing.
 //!

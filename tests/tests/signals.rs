@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use tidegate_abi::signal::SignalId;
 use tidegate_agent::procfs::{Fault, GroupPattern, Roots};
-use tidegate_agent::signal::{GroupKey, Limiter, PressureTriggers, Sampler, TriggerForm, TriggerRefusal};
+use tidegate_agent::signal::{
+    GroupKey, Limiter, PressureTriggers, Sampler, TriggerForm, TriggerRefusal,
+};
 use tidegate_tests::agent::{Agent, CALM};
 use tidegate_tests::confined::Confined;
 use tidegate_tests::load::Load;

@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::service::{self, Work};
 use super::timing::quantile;
 use super::{Figure, NoFigure, cpus};
-use crate::kernel::{Measured, Measuring, Rung};
+use crate::ebpf::{Measured, Measuring, Rung};
 
 /// Round trips of one run: at 5 µs each, a tenth of a second.
 const TRIPS: u32 = 20_000;

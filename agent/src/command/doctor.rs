@@ -23,10 +23,12 @@ use super::output::{Failure, say, say_json};
 use super::place::Surroundings;
 use crate::config::Config;
 use crate::control::{Driver, Handle, Plan, ScopeSnapshot, Snapshot, Triggers, WaiterRung, start};
-use crate::kernel::{self, Report, TickEnd};
-use crate::rule_source::check;
+use crate::ebpf::{self, Report, TickEnd};
 use crate::procfs::{Fault, Roots, readable};
-use crate::signal::{AcceptQueues, Pressure, PressureTriggers, Sampler, TriggerForm, TriggerRefusal};
+use crate::rule_source::check;
+use crate::signal::{
+    AcceptQueues, Pressure, PressureTriggers, Sampler, TriggerForm, TriggerRefusal,
+};
 use crate::telemetry::signal::Signal;
 use crate::telemetry::threads;
 use crate::words::{many, paragraph, signal};
@@ -145,7 +147,7 @@ fn look(options: &Options, config: &Config) -> Result<(Snapshot, Report), Failur
     };
     let triggers = PressureTriggers::arm(config.signals.psi_triggers, &roots);
     let settings = config.ebpf.settings(config.pages.max_scopes);
-    let (programs, tick_end) = kernel::start(settings, &roots).map_err(Failure::of)?;
+    let (programs, tick_end) = ebpf::start(settings, &roots).map_err(Failure::of)?;
     let (driver, handle) = driver(roots, tick_end, config);
     let (ticked, ticks) = sync_channel(1);
     let ticking = start(driver, triggers, config.tick, move |_late| {

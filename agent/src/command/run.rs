@@ -7,8 +7,8 @@ use tidegate_segment::os::heap;
 use super::output::Failure;
 use super::place::Surroundings;
 use crate::config::{Given, MetricsListen};
-use crate::run::{self, Ended};
 use crate::procfs::Roots;
+use crate::run::{self, Ended};
 
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "\

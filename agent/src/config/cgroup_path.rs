@@ -1,8 +1,8 @@
 //! The path of a cgroup as an option.
 
+use crate::procfs::{CGROUP_ROOT, GroupPattern};
 use crate::schema::Value;
 use crate::schema::kind::{AnyText, Scalar};
-use crate::procfs::{CGROUP_ROOT, GroupPattern};
 
 /// The path of a cgroup below the controller's mount; patterns are allowed.
 #[derive(Debug, Clone, Copy)]

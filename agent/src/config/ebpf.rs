@@ -1,6 +1,6 @@
 //! Programs in the kernel.
 
-use crate::kernel;
+use crate::ebpf;
 use crate::schema::effect::{Effect, Effects, Idle};
 use crate::schema::kind::{Flag, Percent};
 use crate::schema::settings::{Section, settings};
@@ -32,8 +32,8 @@ fn check_ebpf(ebpf: &Ebpf, section: &mut Section<'_, '_>) {
 
 impl Ebpf {
     /// The settings as the kernel's side takes them, with room for so many scopes.
-    pub const fn settings(&self, scopes: u32) -> kernel::Settings {
-        kernel::Settings {
+    pub const fn settings(&self, scopes: u32) -> ebpf::Settings {
+        ebpf::Settings {
             enabled: self.enabled,
             max_overhead: self.max_overhead,
             slots: scopes,

@@ -29,7 +29,7 @@ use tokio::time::MissedTickBehavior;
 
 use crate::config::METRICS_HINT;
 use crate::control::Handle;
-use crate::kernel::Telemetry;
+use crate::ebpf::Telemetry;
 use crate::telemetry::facts::Facts;
 use crate::telemetry::reload::LastReading;
 use crate::telemetry::scrape::Metrics;

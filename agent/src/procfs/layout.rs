@@ -5,10 +5,10 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use super::missing::{Fault, Missing, Named as _};
 use super::parse::innermost_pid::innermost_pid;
 use super::parse::membership::{self, Membership};
 use super::parse::mount_info::{self, CgroupMount};
-use super::missing::{Fault, Missing, Named as _};
 use super::roots::Roots;
 use super::view::{Own, View};
 

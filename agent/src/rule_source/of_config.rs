@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use super::DirectorySource;
 use crate::config::{Config, LawKind, Tenant};
-use crate::rule::{Amount, System};
 use crate::procfs::Roots;
+use crate::rule::{Amount, System};
 use crate::signal::online_cpus;
 
 /// The rule directories: that of all first, then those of tenants that have their own.

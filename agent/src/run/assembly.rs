@@ -17,10 +17,10 @@ use crate::config::{Config, DEFAULT_TENANT, Given, Loaded};
 use crate::control::{self, Driver, Handle, Plan, Ticking};
 use crate::door::tenants::{Conditions, Named, Tenants};
 use crate::door::{self, Doors};
-use crate::kernel::{self, Telemetry};
+use crate::ebpf::{self, Telemetry};
+use crate::procfs::Roots;
 use crate::recording::{self, Recorder, Tap};
 use crate::rule_source::{DirectoryWatch, of_config};
-use crate::procfs::Roots;
 use crate::signal::{PressureTriggers, Sampler};
 use crate::telemetry::facts::Facts;
 use crate::telemetry::reload::LastReading;
@@ -283,7 +283,7 @@ fn begin_ticks(
 ) -> Result<Box<Begun>, Ended> {
     let triggers = PressureTriggers::arm(config.signals.psi_triggers, &roots);
     let settings = config.ebpf.settings(config.pages.max_scopes);
-    let begun = kernel::start(settings, &roots);
+    let begun = ebpf::start(settings, &roots);
     let begun = begun.inspect_err(|error| tracing::warn!(%error, "no thread for kernel programs"));
     let (kernel, tick_end) = begun.ok().unzip();
     let mut sampler = Sampler::new(roots);

@@ -25,8 +25,8 @@ use std::path::PathBuf;
 use crate::background::END_WITHIN;
 use crate::config::Given;
 use crate::door::{self, open_files};
-use crate::schema::fault::Fault;
 use crate::procfs::Roots;
+use crate::schema::fault::Fault;
 
 /// What the command line says.
 #[derive(Debug, Clone)]

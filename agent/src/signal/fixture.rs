@@ -7,9 +7,9 @@ use tidegate_abi::signal::SignalId;
 
 use super::groups::GroupKey;
 use super::reading::Readings;
+use super::sampler::Sampler;
 use crate::procfs::Missing;
 use crate::procfs::Roots;
-use super::sampler::Sampler;
 
 /// One second, the step of the scripted clock.
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;

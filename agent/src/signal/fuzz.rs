@@ -2,11 +2,14 @@
 
 use std::hint::black_box;
 
-use crate::procfs::parse::innermost_pid::innermost_pid;
-use super::parse::{affinity, cpu_set, hsperfdata, load_average, pressure, proc_stat, quota, sched_stat, sock_diag, task_stat};
-use crate::procfs::parse::{field, membership, mount_info, sole_number};
+use super::parse::{
+    affinity, cpu_set, hsperfdata, load_average, pressure, proc_stat, quota, sched_stat, sock_diag,
+    task_stat,
+};
 use super::processes::members;
 use crate::procfs::Version;
+use crate::procfs::parse::innermost_pid::innermost_pid;
+use crate::procfs::parse::{field, membership, mount_info, sole_number};
 
 /// One for each kind of file, in the order of the seeds' first byte.
 const READERS: [fn(&[u8]); 18] = [

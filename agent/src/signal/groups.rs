@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use super::cgroup::{Above, CgroupSignals, CpusBusy, Limiter, Means};
 use super::host::HostSignals;
 use super::jvm::Jvms;
-use crate::procfs::kept_file::ReadBuffer;
-use super::kernel::{GroupKernel, slot_of};
-use crate::procfs::{Layout, Places};
 use super::processes::{Processes, Scan, ThreadGroup};
+use super::programs::{GroupKernel, slot_of};
 use super::reading::Readings;
-use crate::procfs::{Fault, Missing};
 use super::runqueue::Neighbour;
 use super::same_processes::{Proved, SameProcesses, proved_places};
+use crate::procfs::kept_file::ReadBuffer;
+use crate::procfs::{Fault, Missing};
+use crate::procfs::{Layout, Places};
 
 /// Most groups that are watched at once; with the host they fill the board's scopes.
 pub const GROUPS_MAX: usize = tidegate_abi::geometry::SCOPES_MAX as usize - 1;

@@ -7,8 +7,8 @@ use std::path::Path;
 use tidegate_abi::signal::SignalId;
 
 use super::fixture::{SECOND_NS, Tree, close, missing, value};
-use crate::procfs::readable;
 use crate::procfs::Fault;
+use crate::procfs::readable;
 
 const STAT: (&str, &str) = ("proc/stat", "cpu  1 0 0 9\ncpu0 1 0 0 9\ncpu1 1 0 0 9\n");
 

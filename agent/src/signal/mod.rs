@@ -28,7 +28,7 @@
 //! Below it is `procfs`: where the files are, and why one tells nothing. From the bottom: `parse` (bytes to
 //! values, pure) · `meter` (counters to rates) · `truth` (which file tells what on which layout: the one
 //! table) · `pressure`, `host`, `cgroup` (values to
-//! readings) · `runqueue`, `kernel` (what the
+//! readings) · `runqueue`, `programs` (what the
 //! programs in the kernel tell) · `groups`, `sampler` (the tick). Beside it `pressure_trigger`: what ends the
 //! wait for a tick early.
 //!
@@ -44,7 +44,7 @@ pub mod fuzz;
 mod groups;
 mod host;
 mod jvm;
-mod kernel;
+
 #[cfg(test)]
 mod layout_tests;
 mod load;
@@ -53,6 +53,7 @@ mod parse;
 mod pressure;
 mod pressure_trigger;
 mod processes;
+mod programs;
 mod reading;
 #[cfg(test)]
 mod refusal_tests;

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use tidegate_abi::signal::SignalId;
 
-use crate::procfs::kept_file::{KeptFile, ReadBuffer};
 use super::meter::Meter;
 use super::parse::pressure;
 use super::reading::Readings;
+use crate::procfs::kept_file::{KeptFile, ReadBuffer};
 use crate::procfs::{Fault, Missing, Named as _};
 
 const NS_PER_US: u64 = 1000;

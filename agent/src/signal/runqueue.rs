@@ -8,9 +8,9 @@ use tidegate_abi::signal::SignalId;
 
 use super::meter::{Meter, Step, to_f64};
 use super::reading::Readings;
-use crate::procfs::{Fault, Named as _};
+use crate::ebpf::{Histogram, Rung, View};
 use crate::procfs::Lack;
-use crate::kernel::{Histogram, Rung, View};
+use crate::procfs::{Fault, Named as _};
 
 /// Source of what programs tell, in reasons.
 pub(super) const SOURCE: &str = "ebpf";
@@ -263,7 +263,7 @@ pub(super) fn tell_share(out: &mut Readings) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::Extent;
+    use crate::ebpf::Extent;
     use tidegate_abi::kernel::runqueue::{LENGTHS, SAMPLES, WAITED_NS, WORDS, bucket, pair};
     use tidegate_segment::sync::Ordering;
 

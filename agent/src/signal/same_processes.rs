@@ -5,11 +5,11 @@
 //! nothing of another hierarchy is believed before the lists of processes were found to be the same, and the lists are
 //! looked at again and again.
 
-use crate::procfs::kept_file::ReadBuffer;
-use crate::procfs::{Layout, Place, Places};
 use super::processes::Scan;
 use super::processes::members::Members;
+use crate::procfs::kept_file::ReadBuffer;
 use crate::procfs::{Fault, Missing};
+use crate::procfs::{Layout, Place, Places};
 
 /// Time from one look to the next.
 const AGAIN_NS: u64 = 1_000_000_000;

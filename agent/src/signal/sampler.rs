@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use super::groups::{Group, GroupKey, Groups, PatternKey};
 use super::host::HostSignals;
-use crate::procfs::kept_file::ReadBuffer;
-use super::kernel::KernelSignals;
-use crate::procfs::Layout;
-use crate::procfs::GroupPattern;
 use super::processes::Scan;
+use super::programs::KernelSignals;
 use super::reading::Readings;
-use crate::procfs::{Fault, Missing};
+use crate::ebpf::TickEnd;
+use crate::procfs::GroupPattern;
+use crate::procfs::Layout;
 use crate::procfs::Roots;
-use crate::kernel::TickEnd;
+use crate::procfs::kept_file::ReadBuffer;
+use crate::procfs::{Fault, Missing};
 
 /// Time between two searches for groups that fit a pattern.
 const SEARCH_EVERY_NS: u64 = 1_000_000_000;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::metric::MetricId;
 use super::scrape::{OTHER, Scrape};
 use crate::control::{ScopeSnapshot, Snapshot};
-use crate::kernel::{PauseTotals, Report, Rung};
+use crate::ebpf::{PauseTotals, Report, Rung};
 
 /// Which kernel programs run, and what they cost.
 #[derive(Debug, Serialize)]

@@ -74,7 +74,7 @@ pub enum Label {
     Reason,
     /// What has better and worse steps: `sampler`, `clock`, or `trigger` with a pressure.
     Ladder,
-    /// Step of a ladder, such as [`crate::kernel::Rung`].
+    /// Step of a ladder, such as [`crate::ebpf::Rung`].
     Rung,
     /// What there is a bounded number of, see [`crate::door::bounds::Bounds`].
     Bound,

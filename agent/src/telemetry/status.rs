@@ -23,7 +23,7 @@ use super::why::{refuses, why};
 use crate::control::{ScopeSnapshot, Snapshot, WaiterRung};
 use crate::door::Context;
 use crate::door::tenants::Named;
-use crate::kernel::Telemetry;
+use crate::ebpf::Telemetry;
 use crate::procfs::readable;
 use crate::signal::{Pressure, TriggerForm};
 use crate::tenant::Tenant;

@@ -56,7 +56,7 @@ const KEEPERS: &[(&str, &[&str])] = &[
 
 /// A library that only one folder may name.
 const ROOMS: &[(&str, &str)] = &[
-    ("aya", "agent/src/kernel/"),
+    ("aya", "agent/src/ebpf/"),
     ("prometheus", "agent/src/telemetry/"),
     ("inotify", "agent/src/rule_source/"),
     ("axum", "agent/src/door/"),

@@ -42,10 +42,7 @@ fn field_o14_every_parser_has_a_row_for_the_fuzzer() {
         .iter()
         .find(|file| file.path.ends_with("signal/fuzz.rs"));
     let fuzz = fuzz.expect("the fuzzer's rows").code();
-    for file in files
-        .iter()
-        .filter(|file| file.path.contains("/parse/"))
-    {
+    for file in files.iter().filter(|file| file.path.contains("/parse/")) {
         let name = file.path.rsplit('/').next().unwrap_or_default();
         let name = name.trim_end_matches(".rs").trim_end_matches("_tests");
         assert!(

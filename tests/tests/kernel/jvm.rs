@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use tidegate_abi::signal::SignalId;
-use tidegate_agent::kernel::{PauseTotals, Report};
+use tidegate_agent::ebpf::{PauseTotals, Report};
 use tidegate_tests::confined::Confined;
 use tidegate_tests::skip;
 

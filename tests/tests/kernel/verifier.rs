@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use tidegate_agent::kernel::{Measuring, Rung};
+use tidegate_agent::ebpf::{Measuring, Rung};
 use tidegate_tests::skip;
 
 /// Lines `program count`; the first line names the kernel.

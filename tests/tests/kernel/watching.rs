@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidegate_abi::signal::SignalId;
-use tidegate_agent::kernel::{self, Rung, Settings, Telemetry};
+use tidegate_agent::ebpf::{self, Rung, Settings, Telemetry};
 use tidegate_agent::procfs::Roots;
 use tidegate_agent::signal::{GroupKey, Readings, Sampler};
 use tidegate_segment::clock::monotonic_ns;
@@ -25,7 +25,7 @@ impl Watching {
             max_overhead: 1.0,
             ..Settings::default()
         };
-        let (telemetry, tick_end) = kernel::start(settings, &roots).expect("a thread is left");
+        let (telemetry, tick_end) = ebpf::start(settings, &roots).expect("a thread is left");
         let settled = || telemetry.report().settled.then(|| telemetry.report());
         let (report, _took) = until::found("programs", 3 * SOON, settled);
         if report.rung != Rung::Typed {

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
+use crate::ebpf::{self, Report, Rung};
 use crate::procfs::Lack;
-use crate::kernel::{self, Report, Rung};
 use crate::words::paragraph;
 
 /// The step in use, and why it is not a better one.
@@ -31,7 +31,7 @@ struct Missed {
 }
 
 impl Missed {
-    fn of(missed: &kernel::Missed) -> Self {
+    fn of(missed: &ebpf::Missed) -> Self {
         Self {
             why: missed.to_string(),
             remedy: missed.lack.remedy(),

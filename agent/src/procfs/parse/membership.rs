@@ -4,9 +4,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::procfs::Fault;
 use super::lines;
 use super::mount_info::CgroupMount;
+use crate::procfs::Fault;
 
 /// The path of a process in each hierarchy, as the file tells it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

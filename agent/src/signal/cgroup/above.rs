@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::procfs::Place;
 use super::cpu_list::CpuListReader;
 use super::quota::QuotaReader;
+use crate::procfs::Place;
 
 /// Limits of all watched groups and of the groups above them.
 #[derive(Debug, Default)]
@@ -122,8 +122,8 @@ impl<V> OfTick<V> {
 
 #[cfg(test)]
 mod tests {
-    use crate::procfs::Version;
     use super::*;
+    use crate::procfs::Version;
 
     #[test]
     fn a_reader_lives_as_long_as_somebody_has_it() {

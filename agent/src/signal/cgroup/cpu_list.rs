@@ -1,10 +1,10 @@
 //! The CPUs that a group may run on.
 
-use crate::procfs::kept_file::{KeptFile, ReadBuffer};
-use crate::procfs::Place;
 use super::super::parse::cpu_set::{self, CpuSet};
-use crate::procfs::{Fault, Missing, Named as _};
 use super::above::{Above, OfTick, SharedKey};
+use crate::procfs::Place;
+use crate::procfs::kept_file::{KeptFile, ReadBuffer};
+use crate::procfs::{Fault, Missing, Named as _};
 
 /// What the names of its files begin with, mostly.
 const CPUSET: &str = "cpuset.";

@@ -31,12 +31,12 @@ pub use self::shared_cpus::CpusBusy;
 use self::shared_cpus::SharedCpus;
 use self::usage::{Moment, Usage, UsageReader};
 use super::host::PerCpu;
-use crate::procfs::kept_file::ReadBuffer;
-use crate::procfs::{Place, Places};
 use super::parse::cpu_set::CpuSet;
 use super::pressure::{self, PressureSignals};
 use super::reading::Readings;
+use crate::procfs::kept_file::ReadBuffer;
 use crate::procfs::{Fault, Missing};
+use crate::procfs::{Place, Places};
 
 /// What holds a group's CPUs down to their number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

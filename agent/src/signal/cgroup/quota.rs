@@ -2,15 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::procfs::kept_file::{KeptFile, ReadBuffer};
-use crate::procfs::Place;
 use super::super::parse::quota::{self, Quota};
-use crate::procfs::parse::sole_number;
-use crate::procfs::{Fault, Missing, Named as _};
 use super::super::truth::Truth;
-use crate::procfs::Version;
 use super::above::{Above, OfTick, SharedKey};
 use super::throttle::{Counts, Throttling, Window};
+use crate::procfs::Place;
+use crate::procfs::Version;
+use crate::procfs::kept_file::{KeptFile, ReadBuffer};
+use crate::procfs::parse::sole_number;
+use crate::procfs::{Fault, Missing, Named as _};
 
 /// A group and the groups above it, the group itself first.
 #[derive(Debug)]

@@ -4,8 +4,8 @@
 //! the end of one and the beginning of the next as chance has it, and reads 60 and 140 % in turn.
 
 use super::super::meter::to_f64;
-use crate::procfs::Missing;
 use super::usage::Usage;
+use crate::procfs::Missing;
 
 /// Quota periods that a share spans at least.
 const PERIODS: u64 = 3;

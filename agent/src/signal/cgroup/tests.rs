@@ -6,9 +6,9 @@ use std::path::Path;
 use tidegate_abi::signal::SignalId;
 
 use super::super::fixture::{SECOND_NS, Tree, close, missing, value};
-use crate::procfs::GroupPattern;
-use crate::procfs::Fault;
 use super::Limiter;
+use crate::procfs::Fault;
+use crate::procfs::GroupPattern;
 
 /// `/proc/stat` of a host with 32 CPUs.
 fn stat_of_32_cpus(busy: u64, idle: u64) -> String {

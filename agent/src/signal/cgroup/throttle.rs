@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use super::super::meter::to_f64;
 use super::super::parse::quota::Quota;
-use crate::procfs::Fault;
 use super::super::truth::Truth;
+use crate::procfs::Fault;
 
 /// Fewest periods that make a share; with the usual period of 100 ms one second of a busy group.
 const PERIODS_MIN: u64 = 10;

@@ -1,11 +1,11 @@
 //! CPU time that a group used.
 
-use crate::procfs::kept_file::{KeptFile, ReadBuffer};
-use crate::procfs::Place;
 use super::super::meter::{Meter, Step};
-use crate::procfs::{Fault, Missing, Named as _};
 use super::super::truth::Counter;
+use crate::procfs::Place;
 use crate::procfs::Version;
+use crate::procfs::kept_file::{KeptFile, ReadBuffer};
+use crate::procfs::{Fault, Missing, Named as _};
 
 /// CPUs in use since the last sample: CPU seconds per second.
 #[derive(Debug, Clone, Copy, PartialEq)]

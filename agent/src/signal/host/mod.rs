@@ -14,18 +14,18 @@ use tidegate_abi::signal::SignalId;
 
 pub(crate) use self::per_cpu::PerCpu;
 use self::shares::Shares;
-use crate::procfs::kept_file::{KeptFile, ReadBuffer};
 use super::load::LoadWatch;
 use super::meter::{Meter, Step, to_f64};
 use super::parse::cpu_set::CpuSet;
 use super::parse::load_average::{self, LoadAverage};
 use super::parse::proc_stat::{self, CpuTimes, ProcStat};
 use super::parse::sched_stat;
-use crate::procfs::parse::mount_info;
 use super::pressure::PressureSignals;
 use super::reading::Readings;
-use crate::procfs::{Fault, Named as _};
 use crate::procfs::Roots;
+use crate::procfs::kept_file::{KeptFile, ReadBuffer};
+use crate::procfs::parse::mount_info;
+use crate::procfs::{Fault, Named as _};
 
 const STAT: &str = "/proc/stat";
 const LOADAVG: &str = "/proc/loadavg";

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use tidegate_abi::signal::SignalId;
 
-use crate::procfs::kept_file::ReadBuffer;
 use super::super::reading::Readings;
-use crate::procfs::Fault;
-use crate::procfs::Roots;
 use super::super::sampler::Sampler;
 use super::HostSignals;
+use crate::procfs::Fault;
+use crate::procfs::Roots;
+use crate::procfs::kept_file::ReadBuffer;
 
 fn host_in(dir: &Path) -> HostSignals {
     HostSignals::new(&Roots {

@@ -8,11 +8,11 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use super::super::processes::Scan;
+use crate::procfs::Fault;
 use crate::procfs::directory::{self, OpenDirectory};
 use crate::procfs::kept_file::ReadBuffer;
 use crate::procfs::parse::{lines, number, words};
-use super::super::processes::Scan;
-use crate::procfs::Fault;
 
 /// Where a `HotSpot` puts the files of a user, whatever `java.io.tmpdir` says.
 const TMP: &str = "tmp";

@@ -15,11 +15,11 @@ use tidegate_abi::signal::SignalId;
 pub(in crate::signal) use self::collector::Collectors;
 use self::full_gc::FullGcWindow;
 use self::own::Owned;
-use crate::procfs::kept_file::ReadBuffer;
 use super::meter::{Meter, to_f64};
 use super::parse::hsperfdata::{self, JvmCounters};
 use super::processes::Scan;
 use super::reading::Readings;
+use crate::procfs::kept_file::ReadBuffer;
 use crate::procfs::{Fault, Missing, Named as _};
 
 /// Time between two readings of a JVM's counters.

@@ -9,11 +9,11 @@ use std::os::unix::fs::MetadataExt as _;
 
 use rustix::fs::{fstatfs, major, minor};
 
-use crate::procfs::kept_file::ReadBuffer;
 use super::super::parse::task_stat;
-use crate::procfs::parse::{lines, number, words};
 use super::super::processes::Scan;
 use crate::procfs::Fault;
+use crate::procfs::kept_file::ReadBuffer;
+use crate::procfs::parse::{lines, number, words};
 
 /// Time from one proof to the next.
 const AGAIN_NS: u64 = 60_000_000_000;

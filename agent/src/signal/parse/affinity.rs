@@ -1,7 +1,7 @@
 //! `/proc/PID/status`: the CPUs that a process lets itself run on.
 
-use crate::procfs::Fault;
 use super::cpu_set::{self, CpuSet};
+use crate::procfs::Fault;
 use crate::procfs::parse::lines;
 
 const KEY: &str = "Cpus_allowed_list:";

@@ -1,7 +1,7 @@
 //! `/proc/stat`: CPU times since boot, tasks that run or are blocked, CPUs that are online.
 
-use crate::procfs::Fault;
 use super::cpu_set::CpuSet;
+use crate::procfs::Fault;
 use crate::procfs::parse::{field, number, words};
 
 /// CPU times of all CPUs since boot, in clock ticks.

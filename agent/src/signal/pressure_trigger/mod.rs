@@ -18,8 +18,8 @@ use rustix::io::Errno;
 use rustix::time::Timespec;
 use tidegate_segment::clock::monotonic_ns;
 
-use crate::procfs::kept_file::is_of_the_kernel;
 use crate::procfs::Roots;
+use crate::procfs::kept_file::is_of_the_kernel;
 
 const SECOND_NS: u64 = 1_000_000_000;
 

@@ -3,10 +3,10 @@
 //! A process may bind itself to a few CPUs without any cpuset. What counts is where some process of the group
 //! may run; the threads of a process are taken to be bound as its first one is.
 
-use crate::procfs::kept_file::ReadBuffer;
 use super::super::parse::affinity;
 use super::super::parse::cpu_set::CpuSet;
 use super::{Scan, is_ended};
+use crate::procfs::kept_file::ReadBuffer;
 
 /// Looks from one in which processes are asked to the next; they seldom change their minds.
 const LOOKS: u64 = 8;

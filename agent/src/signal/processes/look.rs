@@ -5,9 +5,9 @@ use tidegate_abi::signal::SignalId;
 use super::super::meter::to_f64;
 use super::super::parse::task_stat::TaskState;
 use super::super::reading::Readings;
-use crate::procfs::{Fault, Missing, Named as _};
 use super::thread::TaskRates;
 use super::thread_group::is_gc;
+use crate::procfs::{Fault, Missing, Named as _};
 
 pub(super) const STAT: &str = "/proc/PID/task/TID/stat";
 const SCHEDSTAT: &str = "/proc/PID/task/TID/schedstat";

@@ -6,11 +6,11 @@ use std::ops::Bound;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use super::Scan;
 use crate::procfs::directory;
 use crate::procfs::kept_file::ReadBuffer;
 use crate::procfs::parse::{lines, number};
 use crate::procfs::{Fault, Missing, Named as _};
-use super::Scan;
 
 /// Time between two searches for groups below, for who wants to know soon of new ones.
 pub(in crate::signal) const SEARCH_OFTEN_NS: u64 = 1_000_000_000;

@@ -25,12 +25,12 @@ use self::thread::LookTimes;
 use self::thread_count::ThreadCount;
 pub use self::thread_group::{ThreadGroup, TopThreads};
 use self::thread_group::{ThreadGroups, ThreadName};
-use crate::procfs::names_jvm;
-use crate::procfs::kept_file::ReadBuffer;
 use super::parse::cpu_set::CpuSet;
 use super::parse::task_stat::TaskState;
 use super::parse::{sched_stat, task_stat};
 use super::reading::Readings;
+use crate::procfs::kept_file::ReadBuffer;
+use crate::procfs::names_jvm;
 use crate::procfs::{Fault, Missing};
 
 /// Most JVMs of one group that are read.

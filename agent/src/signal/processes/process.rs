@@ -1,10 +1,10 @@
 //! One process: its threads, listed again when their number changes.
 
-use crate::procfs::directory::{self, OpenDirectory};
-use crate::procfs::parse::number;
-use crate::procfs::Fault;
 use super::Scan;
 use super::thread::Thread;
+use crate::procfs::Fault;
+use crate::procfs::directory::{self, OpenDirectory};
+use crate::procfs::parse::number;
 
 /// A process of a group, with what is kept of its threads.
 #[derive(Debug, Default)]

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::fs::File;
 
-use crate::procfs::kept_file::ReadBuffer;
 use super::super::meter::to_f64;
 use super::super::parse::sched_stat::SchedStat;
-use crate::procfs::Fault;
 use super::Scan;
+use crate::procfs::Fault;
+use crate::procfs::kept_file::ReadBuffer;
 
 /// How fast the counters of one thread grow.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

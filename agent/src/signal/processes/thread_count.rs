@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use tidegate_abi::signal::SignalId;
 
-use crate::procfs::kept_file::ReadBuffer;
 use super::super::meter::to_f64;
-use crate::procfs::parse::{lines, sole_number};
 use super::super::reading::Readings;
-use crate::procfs::Fault;
 use super::Scan;
 use super::members::Members;
+use crate::procfs::Fault;
+use crate::procfs::kept_file::ReadBuffer;
+use crate::procfs::parse::{lines, sole_number};
 
 /// Time between two counts.
 const COUNT_NS: u64 = 1_000_000_000;

@@ -6,10 +6,10 @@ use tidegate_abi::signal::SignalId;
 use super::groups::{Group, Groups};
 use super::meter::to_f64;
 use super::reading::Readings;
-use crate::procfs::{Fault, Named as _};
 use super::runqueue::{self, Neighbour, RunqueueWatch, SOURCE, Sight};
+use crate::ebpf::{PauseTable, TickEnd, Watched};
 use crate::procfs::Lack;
-use crate::kernel::{PauseTable, TickEnd, Watched};
+use crate::procfs::{Fault, Named as _};
 
 const NS_PER_S: f64 = 1e9;
 
@@ -205,7 +205,7 @@ mod tests {
     use tidegate_abi::kernel::runqueue::{WAITED_NS, WORDS};
 
     use super::*;
-    use crate::kernel::{Extent, Rung, View};
+    use crate::ebpf::{Extent, Rung, View};
 
     #[test]
     fn without_programs_each_signal_says_so_and_the_files_keep_the_word() {
