@@ -5,7 +5,7 @@ use std::fs;
 use rustix::system::uname;
 use rustix::thread::{CapabilitySet, capabilities};
 
-use super::rung::Lack;
+use crate::procfs::Lack;
 
 /// Kernel that has all that the programs use: ring buffers, and capabilities of their own.
 const LEAST: (u32, u32) = (5, 8);

@@ -7,8 +7,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::program::Programs;
-use super::rung::Lack;
 use super::usdt;
+use crate::procfs::Lack;
 use crate::procfs::{names_jvm, open_below};
 
 /// Probes of a JVM and the programs for them.

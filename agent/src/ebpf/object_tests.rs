@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, RelocationTarget};
 
 use super::program::{Programs, Wanted};
-use super::rung::{Lack, Rung};
+use super::rung::Rung;
+use crate::procfs::Lack;
 use crate::procfs::{Layout, Roots};
 
 const X86_64: &[u8] = aya::include_bytes_aligned!("../../../ebpf/prebuilt/tidegate.x86_64.bpf.o");

@@ -21,8 +21,9 @@ use super::btf::{Btf, BtfFault, VMLINUX};
 use super::host;
 use super::offsets::{self, Constant};
 use super::outline::outline;
-use super::rung::{Lack, Missed, Rung};
+use super::rung::{Missed, Rung};
 use super::view::{Extent, Maps, View};
+use crate::procfs::Lack;
 
 /// The object as `ebpf/build` makes it from `ebpf/src`.
 #[cfg(target_arch = "x86_64")]

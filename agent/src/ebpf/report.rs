@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tidegate_segment::sync::{Ordering, Word};
 
-use super::rung::{Lack, Missed, Rung};
+use super::rung::{Missed, Rung};
 use super::view::Counters;
+use crate::procfs::Lack;
 
 /// The programs as they were at the last look, once a second.
 #[derive(Debug, Clone)]

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::procfs::Lack;
+
 /// A step of the ladder, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rung {

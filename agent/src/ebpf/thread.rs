@@ -8,11 +8,11 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use tidegate_abi::kernel::group::SLOTS_MAX;
 
 use super::report::{PauseTable, Report, ReportCell};
-use super::rung::Lack;
 use super::view::View;
 use super::watch::Watched;
 use super::worker::Worker;
 use crate::background::{Background, END_WITHIN, Stop};
+use crate::procfs::Lack;
 use crate::procfs::Roots;
 
 /// Changes of watched groups that wait at most; the tick tells each again until it is taken.

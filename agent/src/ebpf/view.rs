@@ -11,7 +11,8 @@ use tidegate_segment::os::map;
 use tidegate_segment::page::Page;
 use tidegate_segment::sync::{Ordering, Word};
 
-use super::rung::{Lack, Rung};
+use super::rung::Rung;
+use crate::procfs::Lack;
 
 /// How many waits there were of each length; the counts wrap.
 pub(crate) type Histogram = [u32; BUCKETS as usize];

@@ -16,9 +16,10 @@ use super::jvm::Libraries;
 use super::pause_book::PauseBook;
 use super::pauses::Pauses;
 use super::program::{Programs, Wanted};
-use super::rung::{Lack, Missed, Rung};
+use super::rung::{Missed, Rung};
 use super::thread::{Ends, Settings, Sight};
 use super::watch::{self, Watch};
+use crate::procfs::Lack;
 use crate::procfs::{Layout, Roots};
 
 const SECOND_NS: u64 = 1_000_000_000;

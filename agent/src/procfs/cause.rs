@@ -1,7 +1,6 @@
 //! The word for a kind of reason, as a metric's label has it: few, and the same for ever.
 
-use super::Fault;
-use super::Lack;
+use super::{Fault, Lack};
 
 impl Fault {
     /// The kind of reason. Which field or file it is about is left out: labels are from a bounded set.

@@ -12,7 +12,7 @@ use super::super::processes::Scan;
 use crate::procfs::Fault;
 use crate::procfs::directory::{self, OpenDirectory};
 use crate::procfs::kept_file::ReadBuffer;
-use crate::procfs::parse::{lines, number, words};
+use crate::procfs::parse::innermost_pid::innermost_pid;
 
 /// Where a `HotSpot` puts the files of a user, whatever `java.io.tmpdir` says.
 const TMP: &str = "tmp";
