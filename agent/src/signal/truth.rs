@@ -31,8 +31,8 @@
 //! * `cpu.pressure` has no line `full` before kernel 5.13, and the host's is always 0: undefined.
 //! * The top of a v2 mount has no `cpu.max`, unless it is the top of a namespace only.
 
-use crate::procfs::{Fault, Version};
 use crate::procfs::parse::{field, sole_number};
+use crate::procfs::{Fault, Version};
 
 impl Version {
     /// The column of the table.
