@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 pub mod background;
-pub mod bench;
 pub mod calendar;
 pub mod caller;
 pub mod command;

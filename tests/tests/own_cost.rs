@@ -7,7 +7,7 @@ use std::fs;
 use std::time::Duration;
 
 use serde_json::Value;
-use tidegate_agent::bench::Crowd;
+use tidegate_bench::Crowd;
 use tidegate_tests::agent::{Agent, CALM};
 use tidegate_tests::load::Load;
 use tidegate_tests::{skip, until};

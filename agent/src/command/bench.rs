@@ -1,9 +1,14 @@
-//! `tidegate bench`.
+//! `tidegate bench`: runs the program that measures, so that nothing of it is in the agent's.
 
-use std::fmt::Write as _;
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
 
-use super::output::{Failure, say, say_json};
-use crate::bench::{self, Allocations, Figure, Report};
+use super::output::Failure;
+
+/// The program that measures, in the folder of this one.
+const PROGRAM: &str = "tidegate-bench";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -22,30 +27,28 @@ pub(super) struct Options {
     ebpf: bool,
 }
 
-pub(super) fn run(options: &Options, allocations: Allocations) -> Result<(), Failure> {
-    let report = if options.ebpf {
-        bench::run_ebpf()
-    } else {
-        bench::run(allocations)
-    };
+/// Becomes the program that measures; returns only where it cannot.
+pub(super) fn run(options: &Options) -> Result<(), Failure> {
+    let own = std::env::current_exe();
+    let own = own.map_err(|error| Failure::Failed(format!("where is this program? {error}")))?;
+    let program = own.with_file_name(PROGRAM);
+    let mut command = Command::new(&program);
     if options.json {
-        say_json(report.json());
-    } else {
-        say(table(&report).map_err(Failure::of)?);
+        command.arg("--json");
     }
-    Ok(())
+    if options.ebpf {
+        command.arg("--ebpf");
+    }
+    Err(cannot_run(&program, &command.exec()))
 }
 
-/// A line for each figure: name, value, how it is measured.
-fn table(report: &Report) -> Result<String, std::fmt::Error> {
-    let mut text = String::new();
-    let how = "the clock that a decision reads on this machine";
-    writeln!(text, "{:<28} {:>10}  {how}", "clock", report.clock)?;
-    for Figure { name, how, value } in &report.figures {
-        match value {
-            Ok(value) => writeln!(text, "{name:<28} {value:>10.2}  {how}")?,
-            Err(error) => writeln!(text, "{name:<28} {:>10}  not measured: {error}", "-")?,
-        }
+fn cannot_run(program: &Path, error: &io::Error) -> Failure {
+    let program = program.display();
+    if error.kind() != io::ErrorKind::NotFound {
+        return Failure::Failed(format!("{program}: {error}"));
     }
-    Ok(text.trim_end().to_owned())
+    Failure::Failed(format!(
+        "{program} is not there: the bench is a program of its own, which `cargo build --release` puts beside \
+         this one and a package does not install; build both, and run target/release/tidegate bench"
+    ))
 }

@@ -18,8 +18,6 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use nix::sys::signal::{SigSet, Signal};
 
-use crate::bench::{Allocations, Role};
-
 pub use output::Failure;
 
 const EXAMPLES: &str = "\
@@ -65,9 +63,6 @@ enum Command {
     Replay(replay::Options),
     /// Measure what a decision costs on this machine
     Bench(bench::Options),
-    /// A second process of the bench
-    #[command(name = crate::bench::SUBCOMMAND, hide = true)]
-    BenchPart { role: Role },
 }
 
 /// Where a file may not grow any more (`RLIMIT_FSIZE`), the write shall say so. Without this the kernel ends the
@@ -84,7 +79,7 @@ fn outlive_file_sizes() {
 }
 
 /// Runs the command line of this process.
-pub fn main(allocations: Allocations) -> ExitCode {
+pub fn main() -> ExitCode {
     outlive_file_sizes();
     let Arguments { command, run } = Arguments::parse();
     let done = match command.unwrap_or(Command::Run(run)) {
@@ -95,8 +90,7 @@ pub fn main(allocations: Allocations) -> ExitCode {
         Command::Explain(options) => explain::run(&options),
         Command::Enter(options) => enter::run(&options),
         Command::Replay(options) => replay::run(&options),
-        Command::Bench(options) => bench::run(&options, allocations),
-        Command::BenchPart { role } => crate::bench::serve(role).map_err(Failure::of),
+        Command::Bench(options) => bench::run(&options),
     };
     output::end(done)
 }

@@ -1,6 +1,7 @@
 //! What a command says without an agent, and its exit codes.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::process::Command;
 
 use super::{err, out, tidegate};
@@ -162,4 +163,26 @@ fn without_an_agent_the_socket_and_the_way_out_are_named() {
         let text = err(&tidegate(directory.path(), &arguments));
         assert!(text.contains("start it again"), "{text}");
     }
+}
+
+#[test]
+fn bench_runs_the_program_that_was_built_beside_it_and_says_where_that_is_missing() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let alone = folder.path().join("tidegate");
+    fs::copy(env!("CARGO_BIN_EXE_tidegate"), &alone).expect("it is copied");
+    let run = || Command::new(&alone).args(["bench", "--json"]).output();
+    let missing = run().expect("it starts");
+    assert_eq!(missing.status.code(), Some(1));
+    let told = err(&missing);
+    assert!(
+        told.contains("tidegate-bench is not there") && told.contains("cargo build --release"),
+        "{told}"
+    );
+    let beside = folder.path().join("tidegate-bench");
+    symlink("/bin/echo", &beside).expect("it is linked");
+    let found = run().expect("it starts");
+    assert_eq!(
+        (out(&found).trim(), found.status.code()),
+        ("--json", Some(0))
+    );
 }

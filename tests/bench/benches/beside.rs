@@ -22,7 +22,7 @@ use governor::{Quota, RateLimiter};
 use sentinel_core::base::TrafficType;
 use sentinel_core::{EntryBuilder, circuitbreaker, flow as sentinel_flow};
 use tidegate_abi::decision::Outcome;
-use tidegate_bench::{NEVER_REACHED, Pages, breaker, enter, exit, flow};
+use tidegate_decisions::{NEVER_REACHED, Pages, breaker, enter, exit, flow};
 use tidegate_limits::breaker::trip::Trip;
 use tidegate_segment::board::{ClockSource, Slot};
 use tidegate_segment::clock::{Calibration, Clock, monotonic_ns, read_both};

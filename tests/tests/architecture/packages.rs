@@ -20,6 +20,15 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["tidegate-abi", "tidegate-limits", "tidegate-segment"],
     ),
     (
+        "tidegate-bench",
+        &[
+            "tidegate-abi",
+            "tidegate-limits",
+            "tidegate-segment",
+            "tidegate-agent",
+        ],
+    ),
+    (
         "tidegate-tests",
         &[
             "tidegate-abi",
@@ -27,6 +36,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "tidegate-segment",
             "tidegate-client",
             "tidegate-agent",
+            "tidegate-bench",
         ],
     ),
     // The agent runs beside the lab as the program that users run; the harness is for its own tests.
@@ -49,7 +59,12 @@ const KEEPERS: &[(&str, &[&str])] = &[
     ("prometheus", &["tidegate-agent"]),
     ("tracing", &["tidegate-agent", "tidegate-tests"]),
     ("log", &["tidegate-agent"]),
-    ("clap", &["tidegate-agent", "tidegate-lab"]),
+    (
+        "clap",
+        &["tidegate-agent", "tidegate-bench", "tidegate-lab"],
+    ),
+    // It counts what a program allocates, which costs on every allocation.
+    ("stats_alloc", &["tidegate-bench"]),
     ("toml", &["tidegate-agent", "tidegate-tests"]),
     ("anyhow", &[]),
 ];

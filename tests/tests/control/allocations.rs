@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use tidegate_abi::decision::{Class, ScopeState};
 use tidegate_abi::signal::SignalId;
-use tidegate_agent::bench::Crowd;
 use tidegate_agent::control::{Driver, Plan};
 use tidegate_agent::procfs::Roots;
 use tidegate_agent::recording;
 use tidegate_agent::signal::Sampler;
 use tidegate_agent::tenant::HOST;
 use tidegate_agent::tenant::client::{Client, Clients, Who};
+use tidegate_bench::Crowd;
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::os::listener::Listener;
 use tidegate_tests::skip;

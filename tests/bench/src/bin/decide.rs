@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use tidegate_abi::decision::Outcome;
-use tidegate_bench::{NEVER_REACHED, Pages, breaker, enter, exit, flow};
+use tidegate_decisions::{NEVER_REACHED, Pages, breaker, enter, exit, flow};
 use tidegate_limits::breaker::trip::Trip;
 
 const NEVER_SLOW: Trip = Trip::SlowRatio {

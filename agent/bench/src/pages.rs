@@ -16,7 +16,7 @@ use tidegate_segment::ledger::Ledger;
 use tidegate_segment::os::memfd::{self, Kind};
 use tidegate_segment::page::Page;
 
-use super::NoFigure;
+use crate::figure::NoFigure;
 
 /// A heartbeat that stays fresh while the bench runs, ns.
 const TIME_TO_LIVE_NS: u64 = 3_600_000_000_000;
@@ -26,10 +26,10 @@ const ENTRY: u32 = 1000;
 
 /// A pair of pages with the writing roles of its board.
 #[derive(Debug)]
-pub(super) struct Pages {
-    pub(super) board_file: OwnedFd,
-    pub(super) ledger_file: OwnedFd,
-    pub(super) writers: Box<Writers>,
+pub(crate) struct Pages {
+    pub(crate) board_file: OwnedFd,
+    pub(crate) ledger_file: OwnedFd,
+    pub(crate) writers: Box<Writers>,
     view: View,
     /// First line of state that no rule has.
     lines: u32,
@@ -37,19 +37,19 @@ pub(super) struct Pages {
 
 /// A pair of pages as a service sees it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct View {
-    pub(super) board: Board,
-    pub(super) ledger: Ledger,
+pub(crate) struct View {
+    pub(crate) board: Board,
+    pub(crate) ledger: Ledger,
 }
 
 impl Pages {
     /// Pages for `resources` resources and a few seats, with a healthy host and this clock.
-    pub(super) fn new(resources: u32, clock: ClockSource) -> Result<Self, NoFigure> {
+    pub(crate) fn new(resources: u32, clock: ClockSource) -> Result<Self, NoFigure> {
         Self::with_lanes(resources, 2, clock)
     }
 
     /// The same with so many lanes in a seat.
-    pub(super) fn with_lanes(
+    pub(crate) fn with_lanes(
         resources: u32,
         lanes: u32,
         clock: ClockSource,
@@ -73,12 +73,12 @@ impl Pages {
     }
 
     /// The board as a service maps it.
-    pub(super) const fn board(&self) -> Board {
+    pub(crate) const fn board(&self) -> Board {
         self.view.board
     }
 
     /// Adds a resource with one flow rule of `limit` passes a second.
-    pub(super) fn resource(&mut self, name: &str, limit: u32) -> Result<Slot, NoFigure> {
+    pub(crate) fn resource(&mut self, name: &str, limit: u32) -> Result<Slot, NoFigure> {
         let record = Record {
             needs: Needs(Needs::QPS),
             qps_limit: limit,
@@ -88,7 +88,7 @@ impl Pages {
     }
 
     /// Adds a resource with rules of the table, which have its lines of state to themselves.
-    pub(super) fn ruled(&mut self, name: &str, kinds: &[RuleKind]) -> Result<Slot, NoFigure> {
+    pub(crate) fn ruled(&mut self, name: &str, kinds: &[RuleKind]) -> Result<Slot, NoFigure> {
         let mut lines = self.lines..;
         let rules = kinds.iter().zip(&mut lines).map(|(kind, line)| Rule {
             number: line,
@@ -118,7 +118,7 @@ impl Pages {
     }
 
     /// Seats this process and gives its gate.
-    pub(super) fn gate(&mut self, seat: u32) -> Result<Gate, NoFigure> {
+    pub(crate) fn gate(&mut self, seat: u32) -> Result<Gate, NoFigure> {
         let process = Process {
             pid: std::process::id(),
             start: 0,
@@ -141,7 +141,7 @@ impl Pages {
 
 impl View {
     /// Maps both files as a service does: the board read-only.
-    pub(super) fn open(board_file: &OwnedFd, ledger_file: &OwnedFd) -> Result<Self, NoFigure> {
+    pub(crate) fn open(board_file: &OwnedFd, ledger_file: &OwnedFd) -> Result<Self, NoFigure> {
         let page = memfd::open(Kind::Board, board_file, words(board_file)?)?;
         let board = Board::open(page)?;
         let page = memfd::open(Kind::Ledger, ledger_file, words(ledger_file)?)?;
@@ -172,7 +172,7 @@ fn words(file: &OwnedFd) -> Result<usize, NoFigure> {
 }
 
 /// A healthy scope with this entry limit.
-pub(super) const fn healthy(entry: u32) -> ScopeReport {
+pub(crate) const fn healthy(entry: u32) -> ScopeReport {
     ScopeReport {
         word: ScopeWord {
             state: ScopeState::Healthy,

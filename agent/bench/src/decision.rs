@@ -2,23 +2,15 @@
 
 use std::hint::black_box;
 
-use tidegate_abi::decision::{Direction, Outcome};
 use tidegate_abi::geometry::LINE;
-use tidegate_segment::board::{ClockSource, FlowLimit, Slot};
+use tidegate_segment::board::{ClockSource, FlowLimit};
 use tidegate_segment::clock::Clock as _;
-use tidegate_segment::gate::{Gate, Plain, Request, Step, Verdict};
-use tidegate_segment::lane;
 
-use super::pages::Pages;
-use super::timing::{Clocks, Spread, per_call_ns};
-use super::{Allocations, Figure, NoFigure, rules};
-
-/// A limit that is in force and never reached: all rounds together admit less.
-pub(super) const NEVER_REACHED: u32 = 16_000_000;
-
-/// Rounds are so short that a neighbour on the core seldom comes and goes within one.
-pub(super) const ROUNDS: u32 = 16_000;
-pub(super) const CALLS: u32 = 250;
+use crate::figure::{Allocations, Figure, NoFigure};
+use crate::pages::Pages;
+use crate::pass::{CALLS, NEVER_REACHED, ROUNDS, expect_none, pass};
+use crate::rules;
+use crate::timing::{Clocks, Spread, per_call_ns};
 
 /// Passes and refusals whose allocations are counted.
 const COUNTED: u32 = 400_000;
@@ -31,7 +23,7 @@ const COLD_ROUNDS: u32 = 2800;
 const COLD_LINES: usize = 4 * 100_000;
 
 /// Measures passes, refusals and cold passes.
-pub(super) fn figures(clocks: &Clocks, allocations: Allocations) -> Vec<Figure> {
+pub(crate) fn figures(clocks: &Clocks, allocations: Allocations) -> Vec<Figure> {
     let mut figures = vec![Figure {
         name: "clock_read_ns",
         how: "one reading of that clock; a pass reads it twice, a refusal once",
@@ -209,61 +201,7 @@ fn count_allocations(clock: ClockSource, allocations: Allocations) -> Result<f64
     Ok(f64::from(made))
 }
 
-/// Enters and, where that is admitted, exits, as a service does. Says whether it was admitted.
-#[inline]
-pub(super) fn pass(gate: &Gate, slot: Slot) -> bool {
-    let plain = Plain {
-        slot: black_box(slot),
-        direction: Direction::In,
-    };
-    match gate.express(gate.board(), lane::current(), plain) {
-        Some(Ok(ticket)) => {
-            let lane = lane::current();
-            gate.give_back(gate.board(), lane, black_box(&ticket), Outcome::Ok);
-            true
-        }
-        Some(Err(refusal)) => {
-            black_box(&refusal);
-            false
-        }
-        None => pass_with(gate, slot, Request::default()),
-    }
-}
-
-/// The same for what the express way does not serve.
-#[inline(never)]
-pub(super) fn pass_with(gate: &Gate, slot: Slot, request: Request<'_>) -> bool {
-    let (clock, lane) = (gate.board(), lane::current());
-    match gate.enter_at_length(clock, lane, black_box(slot), request) {
-        Step::Done(Verdict::Admitted(pass)) => {
-            gate.exit(clock, lane::current(), black_box(pass), Outcome::Ok);
-            true
-        }
-        Step::Done(Verdict::Refused(refusal)) => {
-            black_box(refusal);
-            false
-        }
-        Step::Done(Verdict::Stale) | Step::Wait(_) => false,
-    }
-}
-
-pub(super) fn expect_none(count: u64, what: &str) -> Result<(), NoFigure> {
-    if count == 0 {
-        return Ok(());
-    }
-    Err(NoFigure::Wrong(format!(
-        "{count} {what}; run the bench again"
-    )))
-}
-
-/// A fixed random order (Fisher-Yates with a 64-bit linear congruential generator).
+/// The same random order in each run.
 fn shuffle<T>(items: &mut [T]) {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    for end in (1..items.len()).rev() {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        let draw = usize::try_from(state >> 33).unwrap_or(0);
-        items.swap(end, draw % end.saturating_add(1));
-    }
+    fastrand::Rng::with_seed(1).shuffle(items);
 }

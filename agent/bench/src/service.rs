@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-use super::NoFigure;
-use super::timing::quantile;
+use crate::figure::NoFigure;
+use crate::timing::quantile;
 
 /// CPU time of the work for one request.
 const WORK: Duration = Duration::from_micros(300);
@@ -22,21 +22,21 @@ type Message = [u8; 8];
 
 /// What the service's callers saw in one run, and what it took, µs.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seen {
+pub(crate) struct Seen {
     /// From the moment a request was due to its answer.
-    pub(super) p50: f64,
-    pub(super) p99: f64,
+    pub(crate) p50: f64,
+    pub(crate) p99: f64,
     /// CPU time of the service and its callers for one request.
-    pub(super) cpu: f64,
+    pub(crate) cpu: f64,
 }
 
 /// The work for one request, so many steps.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Work(u32);
+pub(crate) struct Work(u32);
 
 impl Work {
     /// As many steps as take the time of the work here.
-    pub(super) fn measured() -> Self {
+    pub(crate) fn measured() -> Self {
         const STEPS: u32 = 2_000_000;
         let begun = Instant::now();
         Self(STEPS).run();
@@ -58,7 +58,7 @@ impl Work {
 }
 
 /// Runs the service for a second.
-pub(super) fn run(work: Work) -> Result<Seen, NoFigure> {
+pub(crate) fn run(work: Work) -> Result<Seen, NoFigure> {
     let refused = NoFigure::kernel("a service on the loopback");
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(&refused)?;
     let mut caller =

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use super::cpus::{self, Pinned};
+use crate::cpus::{self, Pinned};
 
 /// Chains of one probe, which takes less than a microsecond.
 const CHAINS: usize = 60;
@@ -37,12 +37,12 @@ thread_local! {
 
 /// Time of a probe, ns.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Probe(f64);
+pub(crate) struct Probe(f64);
 
 impl Probe {
     /// Probes the core that the thread is on. One piece of code wherever it is called: a copy may be quicker.
     #[inline(never)]
-    pub(super) fn take() -> Self {
+    pub(crate) fn take() -> Self {
         let next: [usize; PLACES] =
             black_box(std::array::from_fn(|place| (place * 29 + 7) % PLACES));
         let start = Instant::now();
@@ -57,18 +57,18 @@ impl Probe {
     }
 
     /// The slower of two.
-    pub(super) const fn or_slower(self, other: Self) -> Self {
+    pub(crate) const fn or_slower(self, other: Self) -> Self {
         Self(self.0.max(other.0))
     }
 
     /// Whether nothing else used the core meanwhile, as far as the quickest probe so far tells.
-    pub(super) fn own(self) -> bool {
+    pub(crate) fn own(self) -> bool {
         self.0 <= QUICKEST.get() * OWN_AT_MOST
     }
 }
 
 /// Probes every CPU in turn for some seconds, to know how quick a probe can be before anything is measured.
-pub(super) fn look_around() {
+pub(crate) fn look_around() {
     let mut place = Place::first();
     let begun = Instant::now();
     while begun.elapsed() < LOOK {
@@ -82,7 +82,7 @@ pub(super) fn look_around() {
 
 /// Measures, and once more where a probe was so much quicker meanwhile that what was measured before was not on
 /// a core of its own.
-pub(super) fn twice_if_mistaken<T>(measure: impl Fn() -> T) -> T {
+pub(crate) fn twice_if_mistaken<T>(measure: impl Fn() -> T) -> T {
     let known = QUICKEST.get();
     let measured = measure();
     if known > QUICKEST.get() * OWN_AT_MOST {
@@ -93,20 +93,20 @@ pub(super) fn twice_if_mistaken<T>(measure: impl Fn() -> T) -> T {
 
 /// The CPU that a figure is measured on; dropped, the thread is where it was.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     nth: usize,
     pinned: Option<Pinned>,
 }
 
 impl Place {
     /// The first CPU that is allowed.
-    pub(super) fn first() -> Self {
+    pub(crate) fn first() -> Self {
         let pinned = Some(cpus::pin(0));
         Self { nth: 0, pinned }
     }
 
     /// Waits until the core is this thread's own, here or on another CPU; `false` = not until `end`.
-    pub(super) fn own_core(&mut self, end: Instant) -> bool {
+    pub(crate) fn own_core(&mut self, end: Instant) -> bool {
         let mut since = Instant::now();
         while !Probe::take().own() {
             let now = Instant::now();

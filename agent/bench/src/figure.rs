@@ -1,29 +1,6 @@
-//! What a decision costs on this machine, measured through the same pages, gate and doors that
-//! services use.
-//!
-//! Every figure is the median of several runs; one that cannot be measured here says why. Those of one thread
-//! are of moments in which it had its core to itself: see `own_core`.
-
-mod child;
-mod cpus;
-mod crowd;
-mod decision;
-mod door;
-mod ebpf;
-mod echo;
-mod own_core;
-mod pages;
-mod publish;
-mod rules;
-mod service;
-mod share;
-mod tick;
-mod timing;
+//! A figure, or why there is none.
 
 use std::io;
-
-pub use child::{Role, SUBCOMMAND, serve};
-pub use crowd::Crowd;
 
 /// Why a figure could not be measured.
 #[derive(Debug, thiserror::Error)]
@@ -51,7 +28,7 @@ pub enum NoFigure {
 }
 
 impl NoFigure {
-    fn kernel(what: &'static str) -> impl Fn(io::Error) -> Self {
+    pub(crate) fn kernel(what: &'static str) -> impl Fn(io::Error) -> Self {
         move |error| Self::Kernel { what, error }
     }
 }
@@ -78,34 +55,6 @@ pub struct Report {
 
 /// Counts the allocations of this process so far; `None` where nobody counts.
 pub type Allocations = fn() -> Option<u64>;
-
-/// Measures everything; takes about half a minute, and some minutes where the cores are hardly ever free.
-pub fn run(allocations: Allocations) -> Report {
-    let clocks = timing::Clocks::find();
-    own_core::look_around();
-    let mut figures = own_core::twice_if_mistaken(|| {
-        let mut figures = decision::figures(&clocks, allocations);
-        figures.extend(rules::figures(&clocks));
-        figures
-    });
-    figures.extend(share::figures(&clocks));
-    figures.extend(publish::figures(&clocks));
-    figures.push(echo::figure());
-    figures.extend(door::figures());
-    figures.extend(tick::figures(allocations));
-    Report {
-        clock: clocks.name(),
-        figures,
-    }
-}
-
-/// Measures what programs in the kernel cost; takes some seconds and needs root.
-pub fn run_ebpf() -> Report {
-    Report {
-        clock: timing::Clocks::find().name(),
-        figures: ebpf::figures(),
-    }
-}
 
 impl Report {
     /// The report as one JSON object; a figure that was not measured is `null`, with the reason

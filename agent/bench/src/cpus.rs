@@ -8,7 +8,7 @@ const THIS_THREAD: Pid = Pid::from_raw(0);
 /// Puts the thread back on all its CPUs when dropped.
 #[derive(Debug)]
 #[must_use = "dropped, the thread may move again"]
-pub(super) struct Pinned {
+pub(crate) struct Pinned {
     before: Option<CpuSet>,
 }
 
@@ -22,7 +22,7 @@ impl Drop for Pinned {
 }
 
 /// The CPUs that this thread may use.
-pub(super) fn allowed() -> Vec<usize> {
+pub(crate) fn allowed() -> Vec<usize> {
     let Ok(set) = sched_getaffinity(THIS_THREAD) else {
         return Vec::new();
     };
@@ -33,7 +33,7 @@ pub(super) fn allowed() -> Vec<usize> {
 
 /// Keeps the thread on the `nth` of its CPUs; where there is none or the kernel refuses, it stays
 /// free.
-pub(super) fn pin(nth: usize) -> Pinned {
+pub(crate) fn pin(nth: usize) -> Pinned {
     let before = sched_getaffinity(THIS_THREAD).ok();
     if let Some(cpu) = allowed().get(nth) {
         let mut only = CpuSet::new();

@@ -11,11 +11,11 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 
-use super::pages::{Pages, View};
-use super::{NoFigure, echo, publish, share};
+use crate::figure::NoFigure;
+use crate::pages::{Pages, View};
 
-/// Hidden subcommand that [`serve`] answers.
-pub const SUBCOMMAND: &str = "bench-part";
+/// Hidden subcommand that [`serve`](crate::serve) answers.
+pub const SUBCOMMAND: &str = "part";
 
 /// Longest message between the processes, bytes.
 const MESSAGE_MAX: usize = 64 * 1024;
@@ -34,39 +34,31 @@ pub enum Role {
     Watch,
 }
 
-/// Plays a role on the socket that is this process's standard input, until the other side ends.
-///
-/// # Errors
-/// Whatever kept it from its part.
-pub fn serve(role: Role) -> Result<(), NoFigure> {
+/// The end of the socket that is this process's standard input.
+pub(crate) fn line_of_parent() -> Result<Line, NoFigure> {
     let socket = io::stdin()
         .as_fd()
         .try_clone_to_owned()
         .map_err(NoFigure::kernel("dup"))?;
-    let line = Line { socket };
-    match role {
-        Role::Echo => echo::answer(&line),
-        Role::Decide => share::decide(&line),
-        Role::Watch => publish::watch(&line),
-    }
+    Ok(Line { socket })
 }
 
 /// One end of the socket between the processes.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(crate) struct Line {
     socket: OwnedFd,
 }
 
 /// The second process, seen from the first. Dropped, it ends.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(crate) struct Part {
     process: Child,
-    pub(super) line: Line,
+    pub(crate) line: Line,
 }
 
 impl Part {
     /// Starts this program in a role.
-    pub(super) fn start(role: Role) -> Result<Self, NoFigure> {
+    pub(crate) fn start(role: Role) -> Result<Self, NoFigure> {
         let (ours, theirs) = socketpair(
             AddressFamily::UNIX,
             SocketType::SEQPACKET,
@@ -99,21 +91,21 @@ impl Drop for Part {
 
 impl Line {
     /// Sends one message.
-    pub(super) fn send(&self, message: &[u8]) -> Result<(), NoFigure> {
+    pub(crate) fn send(&self, message: &[u8]) -> Result<(), NoFigure> {
         rustix::net::send(&self.socket, message, SendFlags::NOSIGNAL)
             .map_err(|errno| NoFigure::kernel("send")(errno.into()))?;
         Ok(())
     }
 
     /// Waits for a message; the empty one means that the other side has ended.
-    pub(super) fn receive<'b>(&self, buffer: &'b mut [u8]) -> Result<&'b [u8], NoFigure> {
+    pub(crate) fn receive<'b>(&self, buffer: &'b mut [u8]) -> Result<&'b [u8], NoFigure> {
         let (length, _whole) = rustix::net::recv(&self.socket, &mut *buffer, RecvFlags::empty())
             .map_err(|errno| NoFigure::kernel("recv")(errno.into()))?;
         Ok(buffer.get(..length).unwrap_or_default())
     }
 
     /// Sends some numbers as one message.
-    pub(super) fn send_numbers(&self, numbers: &[u64]) -> Result<(), NoFigure> {
+    pub(crate) fn send_numbers(&self, numbers: &[u64]) -> Result<(), NoFigure> {
         let bytes: Vec<u8> = numbers
             .iter()
             .flat_map(|number| number.to_le_bytes())
@@ -122,7 +114,7 @@ impl Line {
     }
 
     /// Waits for a message of numbers; `None` when the other side has ended.
-    pub(super) fn receive_numbers(&self) -> Result<Option<Vec<u64>>, NoFigure> {
+    pub(crate) fn receive_numbers(&self) -> Result<Option<Vec<u64>>, NoFigure> {
         let mut buffer = vec![0; MESSAGE_MAX];
         let bytes = self.receive(&mut buffer)?;
         let (numbers, _rest) = bytes.as_chunks::<8>();
@@ -131,7 +123,7 @@ impl Line {
     }
 
     /// As [`Line::receive_numbers`], for exactly `N` of them; the other side must not have ended.
-    pub(super) fn receive_exactly<const N: usize>(&self) -> Result<[u64; N], NoFigure> {
+    pub(crate) fn receive_exactly<const N: usize>(&self) -> Result<[u64; N], NoFigure> {
         let numbers = self.receive_numbers()?.unwrap_or_default();
         numbers.try_into().map_err(|numbers: Vec<u64>| {
             NoFigure::Wrong(format!(
@@ -142,7 +134,7 @@ impl Line {
     }
 
     /// Sends the descriptors of a pair of pages, as the agent does in its welcome.
-    pub(super) fn send_pages(&self, pages: &Pages) -> Result<(), NoFigure> {
+    pub(crate) fn send_pages(&self, pages: &Pages) -> Result<(), NoFigure> {
         let files = [pages.board_file.as_fd(), pages.ledger_file.as_fd()];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
         let mut control = SendAncillaryBuffer::new(&mut space);
@@ -154,7 +146,7 @@ impl Line {
     }
 
     /// Receives and maps a pair of pages.
-    pub(super) fn receive_pages(&self) -> Result<View, NoFigure> {
+    pub(crate) fn receive_pages(&self) -> Result<View, NoFigure> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let mut bytes = [0; 8];

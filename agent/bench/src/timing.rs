@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use tidegate_segment::board::ClockSource;
 
-use super::own_core::{Place, Probe};
-use crate::control::ClockWatch;
+use crate::own_core::{Place, Probe};
+use tidegate_agent::control::ClockWatch;
 
 /// Longest time until the counter is calibrated.
 const SETTLED: Duration = Duration::from_millis(300);
@@ -30,14 +30,14 @@ const WAIT_FOR_OWN: Duration = Duration::from_secs(10);
 
 /// The clocks that can be measured here.
 #[derive(Debug)]
-pub(super) struct Clocks {
+pub(crate) struct Clocks {
     /// What an agent would publish here.
-    pub(super) best: ClockSource,
+    pub(crate) best: ClockSource,
 }
 
 impl Clocks {
     /// Watches the counter as an agent does, until it is calibrated.
-    pub(super) fn find() -> Self {
+    pub(crate) fn find() -> Self {
         let mut watch = ClockWatch::new();
         let begun = Instant::now();
         while begun.elapsed() < SETTLED {
@@ -51,7 +51,7 @@ impl Clocks {
     }
 
     /// Name of the clock that a decision reads.
-    pub(super) const fn name(&self) -> &'static str {
+    pub(crate) const fn name(&self) -> &'static str {
         match self.best {
             ClockSource::Counter(_) => "tsc",
             ClockSource::Monotonic => "monotonic",
@@ -60,19 +60,19 @@ impl Clocks {
 }
 
 /// Median time of a call while the thread has its core to itself, ns; of all rounds where it never has.
-pub(super) fn per_call_ns(rounds: u32, calls: u32, call: impl FnMut()) -> f64 {
+pub(crate) fn per_call_ns(rounds: u32, calls: u32, call: impl FnMut()) -> f64 {
     spread_ns(rounds, calls, call).own
 }
 
 /// How long a call took.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Spread {
+pub(crate) struct Spread {
     /// Median of the rounds in which the thread had its core to itself, ns; of all where those were too few.
-    pub(super) own: f64,
+    pub(crate) own: f64,
     /// Median of those in which something else used the core, ns; `None` where those were too few.
-    pub(super) shared: Option<f64>,
+    pub(crate) shared: Option<f64>,
     /// Share of the rounds in which it had the core to itself, before any were looked for; 0 to 1.
-    pub(super) own_share: f64,
+    pub(crate) own_share: f64,
 }
 
 /// Rounds measured so far: time of a call, ns, and the slower of the probes before and after. Which were on a core of
@@ -114,7 +114,7 @@ impl Rounds {
 
 /// Time of a call over `rounds` rounds of `calls` calls each, or as many as there is time for. Where the core was
 /// shared in nearly all of them, up to as many more follow in moments when it is not.
-pub(super) fn spread_ns(rounds: u32, calls: u32, mut call: impl FnMut()) -> Spread {
+pub(crate) fn spread_ns(rounds: u32, calls: u32, mut call: impl FnMut()) -> Spread {
     let mut place = Place::first();
     let mut times = Rounds::default();
     let begun = Instant::now();
@@ -151,7 +151,7 @@ fn share(part: usize, whole: usize) -> f64 {
 }
 
 /// The value below which a share of the samples lies; NaN without samples.
-pub(super) fn quantile(samples: &mut [f64], share: f64) -> f64 {
+pub(crate) fn quantile(samples: &mut [f64], share: f64) -> f64 {
     samples.sort_by(f64::total_cmp);
     let last = samples.len().saturating_sub(1);
     #[expect(

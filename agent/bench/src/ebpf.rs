@@ -4,10 +4,11 @@
 use std::io::{PipeReader, PipeWriter, Read as _, Write as _, pipe};
 use std::time::Instant;
 
-use super::service::{self, Work};
-use super::timing::quantile;
-use super::{Figure, NoFigure, cpus};
-use crate::ebpf::{Measured, Measuring, Rung};
+use crate::cpus;
+use crate::figure::{Figure, NoFigure};
+use crate::service::{self, Work};
+use crate::timing::quantile;
+use tidegate_agent::ebpf::{Measured, Measuring, Rung};
 
 /// Round trips of one run: at 5 µs each, a tenth of a second.
 const TRIPS: u32 = 20_000;
@@ -17,7 +18,7 @@ const ROUNDS: u32 = 7;
 const PAIRS: u32 = 15;
 
 /// Measures all of it; needs root.
-pub(super) fn figures() -> Vec<Figure> {
+pub(crate) fn figures() -> Vec<Figure> {
     let mut figures = storm_figures();
     figures.extend(service_figures());
     figures

@@ -11,10 +11,10 @@ use tidegate_segment::board::{
 };
 use tidegate_segment::gate::{Arg, Request};
 
-use super::decision::{CALLS, NEVER_REACHED, ROUNDS, expect_none, pass, pass_with};
-use super::pages::Pages;
-use super::timing::{Clocks, Spread, per_call_ns, spread_ns};
-use super::{Figure, NoFigure};
+use crate::figure::{Figure, NoFigure};
+use crate::pages::Pages;
+use crate::pass::{CALLS, NEVER_REACHED, ROUNDS, expect_none, pass, pass_with};
+use crate::timing::{Clocks, Spread, per_call_ns, spread_ns};
 
 const SECOND: NonZeroU64 = match NonZeroU64::new(1_000_000_000) {
     Some(ns) => ns,
@@ -32,7 +32,7 @@ const HOT_VALUES: u64 = 64;
 const RESOURCES: u32 = 64;
 
 /// Measures one resource with one rule, or with those named.
-pub(super) fn figures(clocks: &Clocks) -> Vec<Figure> {
+pub(crate) fn figures(clocks: &Clocks) -> Vec<Figure> {
     let figure = |name, how, value| Figure { name, how, value };
     vec![
         figure(
@@ -74,7 +74,7 @@ const WARM_UP: WarmUpNumbers = WarmUpNumbers {
 };
 
 /// A flow rule for every caller of the resource.
-pub(super) const fn flow(limit: FlowLimit) -> RuleKind {
+pub(crate) const fn flow(limit: FlowLimit) -> RuleKind {
     RuleKind::Flow(FlowRule {
         origin: OriginTest::Any,
         subject: Subject::Direct,
@@ -83,7 +83,7 @@ pub(super) const fn flow(limit: FlowLimit) -> RuleKind {
 }
 
 /// A breaker that no call trips.
-pub(super) const fn breaker() -> RuleKind {
+pub(crate) const fn breaker() -> RuleKind {
     RuleKind::Degrade {
         breaker: Breaker {
             trip: Trip::SlowRatio {
@@ -100,7 +100,7 @@ pub(super) const fn breaker() -> RuleKind {
 }
 
 /// Enter and exit of one resource with these rules.
-pub(super) fn ruled(clock: ClockSource, kinds: &[RuleKind]) -> Result<Spread, NoFigure> {
+pub(crate) fn ruled(clock: ClockSource, kinds: &[RuleKind]) -> Result<Spread, NoFigure> {
     let mut pages = Pages::new(RESOURCES, clock)?;
     let slot = pages.ruled("hot", kinds)?;
     let gate = pages.gate(1)?;

@@ -1,7 +1,7 @@
 //! One decision through the doors of an agent that runs for the bench.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -11,10 +11,10 @@ use tempfile::TempDir;
 use tidegate_abi::decision::Outcome;
 use tidegate_abi::message::{Answer, Ask};
 
-use super::echo::trip_p50_us;
-use super::{Figure, NoFigure};
-use crate::caller::{GateConnection, HttpConnection};
-use crate::door::gate_socket;
+use crate::echo::trip_p50_us;
+use crate::figure::{Figure, NoFigure};
+use tidegate_agent::caller::{GateConnection, HttpConnection};
+use tidegate_agent::door::gate_socket;
 
 /// The resource that is asked for; one flow rule far above what is asked.
 const RULE: &str = "[[flow]]\nresource = \"bench\"\ngrade = \"qps\"\ncount = 10000000\n";
@@ -26,7 +26,7 @@ const CONFIG: &str = "[http]\nmetrics_enabled = false\n[rules]\ndir = \"rules.d\
 const START: Duration = Duration::from_secs(10);
 
 /// Measures both doors.
-pub(super) fn figures() -> [Figure; 2] {
+pub(crate) fn figures() -> [Figure; 2] {
     let (socket, http) = match Agent::start() {
         Ok(agent) => (
             socket_p50_us(agent.directory()),
@@ -78,6 +78,20 @@ fn wrong(error: impl std::fmt::Display) -> NoFigure {
     NoFigure::Wrong(error.to_string())
 }
 
+/// The agent's program: of the same build, in the same folder.
+fn beside() -> Result<PathBuf, NoFigure> {
+    let own = std::env::current_exe().map_err(NoFigure::kernel("current_exe"))?;
+    let agent = own.with_file_name("tidegate");
+    if agent.exists() {
+        return Ok(agent);
+    }
+    let missing = format!(
+        "no {}: build both with cargo build --release",
+        agent.display()
+    );
+    Err(NoFigure::Wrong(missing))
+}
+
 /// An agent in another process, with sockets and rules of its own.
 #[derive(Debug)]
 struct Agent {
@@ -95,7 +109,7 @@ impl Agent {
             .map_err(NoFigure::kernel("a directory of the bench"))?;
         write("tidegate.toml", CONFIG)?;
         write("rules.d/bench.toml", RULE)?;
-        let program = std::env::current_exe().map_err(NoFigure::kernel("current_exe"))?;
+        let program = beside()?;
         let process = Command::new(program)
             .args(["run", "--config"])
             .arg(home.path().join("tidegate.toml"))

@@ -2,19 +2,19 @@
 
 use std::time::Instant;
 
-use super::child::{Line, Part, Role};
-use super::timing::quantile;
-use super::{Figure, NoFigure};
+use crate::child::{Line, Part, Role};
+use crate::figure::{Figure, NoFigure};
+use crate::timing::quantile;
 
 /// Round trips that are measured, and those before them that are not.
-pub(super) const TRIPS: u32 = 8000;
-pub(super) const WARM_UP: u32 = 500;
+pub(crate) const TRIPS: u32 = 8000;
+pub(crate) const WARM_UP: u32 = 500;
 
 /// About what a question of the gate's door has, bytes.
 const MESSAGE: [u8; 40] = [7; 40];
 
 /// Measures the echo.
-pub(super) fn figure() -> Figure {
+pub(crate) fn figure() -> Figure {
     Figure {
         name: "socket_echo_p50_us",
         how: "a bare SEQPACKET echo of another process, median",
@@ -34,7 +34,7 @@ fn echo_us() -> Result<f64, NoFigure> {
 }
 
 /// Median of a trip that says how many seconds it took, µs.
-pub(super) fn trip_p50_us(
+pub(crate) fn trip_p50_us(
     mut trip: impl FnMut() -> Result<f64, NoFigure>,
 ) -> Result<f64, NoFigure> {
     for _trip in 0..WARM_UP {
@@ -48,7 +48,7 @@ pub(super) fn trip_p50_us(
 }
 
 /// The second process: sends every message back.
-pub(super) fn answer(line: &Line) -> Result<(), NoFigure> {
+pub(crate) fn answer(line: &Line) -> Result<(), NoFigure> {
     let mut buffer = [0; 64];
     loop {
         let message = line.receive(&mut buffer)?;

@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 use tidegate_segment::board::Slot;
 use tidegate_segment::gate::Gate;
 
-use super::child::{Line, Part, Role};
-use super::decision::pass;
-use super::pages::Pages;
-use super::timing::{Clocks, quantile};
-use super::{Figure, NoFigure, cpus};
+use crate::child::{Line, Part, Role};
+use crate::cpus;
+use crate::figure::{Figure, NoFigure};
+use crate::pages::Pages;
+use crate::pass::pass;
+use crate::timing::{Clocks, quantile};
 
 const ROUNDS: u32 = 5;
 const ROUND: Duration = Duration::from_millis(200);
@@ -21,7 +22,7 @@ const THREAD_LANES: u32 = 16;
 const BATCH: u64 = 1000;
 
 /// Measures how many passes two processes get, and two threads.
-pub(super) fn figures(clocks: &Clocks) -> Vec<Figure> {
+pub(crate) fn figures(clocks: &Clocks) -> Vec<Figure> {
     let (both, of_alone) = match apart(clocks) {
         Ok((both, of_alone)) => (Ok(both), Ok(of_alone)),
         Err(why) => {
@@ -155,7 +156,7 @@ impl Pair {
 }
 
 /// The second process: decides for a round each time it is told to.
-pub(super) fn decide(line: &Line) -> Result<(), NoFigure> {
+pub(crate) fn decide(line: &Line) -> Result<(), NoFigure> {
     let view = line.receive_pages()?;
     let [seat, seat_generation, index, generation] = line.receive_exactly()?;
     let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);

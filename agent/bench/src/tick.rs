@@ -8,13 +8,13 @@ use tidegate_abi::decision::LossMode;
 use tidegate_abi::geometry::{Geometry, SizeFault};
 use tidegate_segment::clock::monotonic_ns;
 
-use super::crowd::Crowd;
-use super::{Allocations, Figure, NoFigure};
-use crate::config::Config;
-use crate::control::{Declared, Driver, Pages, Plan};
-use crate::procfs::Roots;
-use crate::signal::Sampler;
-use crate::tenant::{Settings, Tenant};
+use crate::crowd::Crowd;
+use crate::figure::{Allocations, Figure, NoFigure};
+use tidegate_agent::config::Config;
+use tidegate_agent::control::{Declared, Driver, Pages, Plan};
+use tidegate_agent::procfs::Roots;
+use tidegate_agent::signal::Sampler;
+use tidegate_agent::tenant::{Settings, Tenant};
 
 const TICK: Duration = Duration::from_millis(100);
 /// The first look at all threads takes three seconds, and the second grows what keeps them.
@@ -23,7 +23,7 @@ const TICKS: u32 = 50;
 const NS_PER_S: i64 = 1_000_000_000;
 
 /// Measures the tick and its allocations.
-pub(super) fn figures(allocations: Allocations) -> [Figure; 2] {
+pub(crate) fn figures(allocations: Allocations) -> [Figure; 2] {
     let (time, made) = match measure(allocations) {
         Ok((time_us, made)) => (Ok(time_us), made),
         Err(error) => {

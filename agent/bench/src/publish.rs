@@ -3,10 +3,11 @@
 use tidegate_segment::board::Board;
 use tidegate_segment::clock::Clock as _;
 
-use super::child::{Line, Part, Role};
-use super::pages::{Pages, healthy};
-use super::timing::{Clocks, quantile};
-use super::{Figure, NoFigure, cpus};
+use crate::child::{Line, Part, Role};
+use crate::cpus;
+use crate::figure::{Figure, NoFigure};
+use crate::pages::{Pages, healthy};
+use crate::timing::{Clocks, quantile};
 
 const ROUNDS: u32 = 15;
 
@@ -29,7 +30,7 @@ const ENOUGH: usize = 200;
 const BASE: u32 = 1000;
 
 /// Measures median and 99th percentile.
-pub(super) fn figures(clocks: &Clocks) -> [Figure; 2] {
+pub(crate) fn figures(clocks: &Clocks) -> [Figure; 2] {
     let (p50, p99) = match rounds(clocks) {
         Ok((p50, p99)) => (Ok(p50), Ok(p99)),
         Err(error) => {
@@ -111,7 +112,7 @@ fn wait(board: &Board) -> u64 {
 }
 
 /// The second process: says when it saw each publish of a round.
-pub(super) fn watch(line: &Line) -> Result<(), NoFigure> {
+pub(crate) fn watch(line: &Line) -> Result<(), NoFigure> {
     let board = line.receive_pages()?.board;
     let _pinned = cpus::pin(1);
     while line.receive_numbers()?.is_some() {
