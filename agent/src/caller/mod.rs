@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use tidegate_segment::os::way::{Untrusted, Way};
 
-use crate::door::peer::Peer;
+use crate::host::peer::Peer;
 
 pub use gate::GateConnection;
 pub use http::{Answer, HttpConnection};

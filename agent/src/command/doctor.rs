@@ -25,12 +25,12 @@ use crate::config::Config;
 use crate::control::{Driver, Handle, Plan, ScopeSnapshot, Snapshot, Triggers, WaiterRung, start};
 use crate::ebpf::{self, Report, TickEnd};
 use crate::procfs::{Fault, Roots, readable};
+use crate::report::signal::Signal;
+use crate::report::threads;
 use crate::rule_source::check;
 use crate::signal::{
     AcceptQueues, Pressure, PressureTriggers, Sampler, TriggerForm, TriggerRefusal,
 };
-use crate::telemetry::signal::Signal;
-use crate::telemetry::threads;
 use crate::words::{many, paragraph, signal};
 
 /// How long it looks at least: rates need two samples, throttling some periods.

@@ -5,39 +5,28 @@
 
 pub mod accept;
 mod arguments;
-pub mod bounds;
 mod ending;
 pub mod gate_socket;
 pub mod http;
 pub mod open_files;
-pub mod peer;
 pub mod settings;
 pub mod socket_file;
 pub mod socket_path;
-pub mod tenants;
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
 use tidegate_abi::decision::Outcome;
 use tidegate_segment::clock::monotonic_ns;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::MissedTickBehavior;
 
 use crate::config::METRICS_HINT;
-use crate::control::Handle;
-use crate::ebpf::Telemetry;
-use crate::telemetry::facts::Facts;
-use crate::telemetry::reload::LastReading;
-use crate::telemetry::scrape::Metrics;
-use crate::telemetry::warnings::OfConfig;
-use crate::tenant::scope_resolver::ScopeResolver;
-use bounds::Bounds;
+use crate::host::Agent;
+use crate::host::bounds::Bounds;
 use gate_socket::{GateSocket, Offer};
-use tenants::Tenants;
 
 pub use settings::Settings;
 
@@ -70,48 +59,6 @@ pub enum OpenError {
         /// What the system said.
         error: io::Error,
     },
-}
-
-/// What the doors serve from.
-#[derive(Debug)]
-pub struct Context {
-    /// Every pair of pages, and who belongs to which.
-    pub tenants: Tenants,
-    /// What callers may take.
-    pub bounds: Arc<Bounds>,
-    /// Finds the scope of a process that connects.
-    pub scopes: Arc<dyn ScopeResolver>,
-    /// The control loop: how the scopes are.
-    pub control: Arc<Handle>,
-    /// Programs in the kernel; `None` if there was no thread left for them.
-    pub kernel: Option<Telemetry>,
-    /// Metrics that live between scrapes.
-    pub metrics: Arc<Metrics>,
-    /// When the agent started.
-    pub started: Instant,
-    /// Time between two ticks.
-    pub tick: Duration,
-    /// A permit given over HTTP comes back after this time.
-    pub permit_time_to_live: Duration,
-    /// What is odd about the configuration in force.
-    pub warnings: OfConfig,
-    /// Where it has what from.
-    pub facts: Box<Mutex<Facts>>,
-    /// How the last reload of configuration and rules went.
-    pub reload: LastReading,
-}
-
-impl Context {
-    /// Takes down that a reload of configuration and rules was taken over.
-    pub fn take_reload(&self) {
-        self.reload.succeed();
-        self.metrics.note_reload();
-    }
-
-    /// Whether the last reload was taken over; true before the first.
-    pub fn reload_succeeded(&self) -> bool {
-        self.reload.succeeded()
-    }
 }
 
 /// Most threads that look up the scopes of those who connect. A look reads a file or two; in a storm of
@@ -167,7 +114,7 @@ impl Doors {
     }
 
     /// Answers on all doors until it is dropped.
-    pub async fn serve(self, context: Arc<Context>) {
+    pub async fn serve(self, context: Arc<Agent>) {
         tokio::join!(
             self.gate_socket.serve(Arc::clone(&context)),
             self.http.serve(Arc::clone(&context)),
@@ -177,7 +124,7 @@ impl Doors {
 }
 
 /// Gives back the permits of HTTP clients that ended by the clock.
-async fn end_timed_permits(context: Arc<Context>) {
+async fn end_timed_permits(context: Arc<Agent>) {
     let mut sweep = tokio::time::interval(SWEEP);
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut told: Option<Instant> = None;
@@ -207,14 +154,7 @@ async fn end_timed_permits(context: Arc<Context>) {
 pub(crate) mod tests {
     use std::path::Path;
 
-    use tidegate_abi::geometry::Geometry;
-
     use super::*;
-    use crate::control::{Driver, Plan};
-    use crate::procfs::Roots;
-    use crate::signal::Sampler;
-    use crate::tenant::Tenant;
-    use crate::tenant::scope_resolver::HostAlone;
     use socket_path::Access;
 
     /// Doors in a directory, without metrics over TCP.
@@ -229,38 +169,5 @@ pub(crate) mod tests {
             metrics_listen: None,
             metrics_hosts: Vec::new(),
         }
-    }
-
-    impl Context {
-        /// The pages of all who belong to no tenant of the configuration.
-        pub(crate) fn default_tenant(&self) -> &Arc<Tenant> {
-            &self.tenants.default_one().tenant
-        }
-    }
-
-    /// A context whose control loop has not ticked yet.
-    pub(crate) fn context() -> Arc<Context> {
-        context_for(4096)
-    }
-
-    /// The same with room for so many connections.
-    pub(crate) fn context_for(connections_max: usize) -> Arc<Context> {
-        let tenant = crate::tenant::tests::tenant(Geometry::new(64, 4, 2, 2).unwrap());
-        let sampler = Sampler::new(Roots::default());
-        let (_driver, control) = Driver::new(sampler, Vec::new(), Plan::default());
-        Arc::new(Context {
-            tenants: Tenants::one(Arc::new(tenant)),
-            bounds: Arc::new(Bounds::new(connections_max)),
-            scopes: Arc::new(HostAlone),
-            control: Arc::new(control),
-            kernel: None,
-            metrics: Arc::new(Metrics::new().unwrap()),
-            started: Instant::now(),
-            tick: Duration::from_millis(100),
-            permit_time_to_live: Duration::from_mins(1),
-            warnings: OfConfig::default(),
-            facts: Box::default(),
-            reload: LastReading::default(),
-        })
     }
 }

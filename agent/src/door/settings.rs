@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::bounds::HELLO_WITHIN;
 use super::socket_path::Access;
 use crate::config::Config;
+use crate::host::bounds::HELLO_WITHIN;
 
 /// How the doors are.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use rustix::net::{
 use tidegate_segment::os::way::{Untrusted, Way, look};
 
 use super::ending;
-use super::peer::Peer;
+use crate::host::peer::Peer;
 
 /// Longest path of a Unix socket, bytes: the kernel's 108 less the closing zero.
 const PATH_MAX: usize = 107;

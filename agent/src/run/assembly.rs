@@ -15,22 +15,23 @@ use super::taking::{self, Taking};
 use super::{Ended, Options, begin_rules, system};
 use crate::config::{Config, DEFAULT_TENANT, Given, Loaded};
 use crate::control::{self, Driver, Handle, Plan, Ticking};
-use crate::door::tenants::{Conditions, Named, Tenants};
 use crate::door::{self, Doors};
 use crate::ebpf::{self, Telemetry};
+use crate::host::Agent;
+use crate::host::tenants::{Conditions, Named, Tenants};
 use crate::procfs::Roots;
 use crate::recording::{self, Recorder, Tap};
 use crate::rule_source::{DirectoryWatch, of_config};
 use crate::signal::{PressureTriggers, Sampler};
+use crate::telemetry::config_warnings::ConfigWarnings;
 use crate::telemetry::facts::Facts;
 use crate::telemetry::reload::LastReading;
 use crate::telemetry::scrape::Metrics;
-use crate::telemetry::warnings::OfConfig;
 use crate::tenant::{self, TakenUp, Tenant};
 
 /// An agent whose sampler thread ticks and whose sockets are placed.
 #[derive(Debug)]
-pub(super) struct Agent {
+pub(super) struct Assembly {
     pub(super) keeper: Box<Keeper>,
     pub(super) doors: Doors,
     pub(super) ticking: Ticking,
@@ -41,7 +42,7 @@ pub(super) struct Agent {
 }
 
 /// Makes an agent. Runs inside the runtime.
-pub(super) async fn assemble(options: Options) -> Result<Agent, Ended> {
+pub(super) async fn assemble(options: Options) -> Result<Assembly, Ended> {
     let started = Instant::now();
     let loaded = load(&options.config)?;
     let settings = door::Settings::of(&loaded.config, options.directory.clone());
@@ -50,7 +51,7 @@ pub(super) async fn assemble(options: Options) -> Result<Agent, Ended> {
     let watches = watches(&loaded.config);
     let begun = Box::pin(begin(options, (started, loaded), &mut doors)).await;
     let (keeper, ticking, recorder) = begun.inspect_err(|_ended| remove_sockets(&directory))?;
-    Ok(Agent {
+    Ok(Assembly {
         keeper,
         doors,
         ticking,
@@ -81,7 +82,7 @@ async fn begin(
         options.config.file.as_deref(),
         (&config, begun.0.rules),
     );
-    let context = Arc::new(door::Context {
+    let context = Arc::new(Agent {
         tenants,
         bounds: Arc::clone(doors.bounds()),
         scopes: Arc::new(handle.scope_finder()),
@@ -91,7 +92,7 @@ async fn begin(
         started,
         tick: config.tick,
         permit_time_to_live: config.http.permit_time_to_live,
-        warnings: OfConfig::default(),
+        warnings: ConfigWarnings::default(),
         facts: Box::new(Mutex::new(facts)),
         reload: LastReading::default(),
     });
@@ -142,7 +143,7 @@ async fn begin_rules(
 fn keeper(
     config: Box<Config>,
     given: Given,
-    context: Arc<door::Context>,
+    context: Arc<Agent>,
     begun: Box<(begin_rules::Begun, RuleKeep)>,
 ) -> Box<Keeper> {
     let (begun, keep) = *begun;

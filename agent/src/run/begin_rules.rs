@@ -4,7 +4,7 @@
 use super::reload;
 use super::rule_keep::RuleKeep;
 use crate::config::Config;
-use crate::door::tenants::{Named, Tenants};
+use crate::host::tenants::{Named, Tenants};
 use crate::rule::RuleSet;
 use crate::rule_source::last_good::Document;
 use crate::rule_source::{DirectorySource, of_config};

@@ -13,7 +13,8 @@ use super::state_line::state_line;
 use super::{ready, reload, start_text, told};
 use crate::config::{Config, Given};
 use crate::control::Snapshot;
-use crate::door::{Context, socket_file};
+use crate::door::socket_file;
+use crate::host::Agent;
 use crate::recording::Notes;
 use crate::rule_source::of_config;
 use crate::schema::fault::Fault;
@@ -32,7 +33,7 @@ pub(super) struct Keeper {
     config: Box<Config>,
     /// Where the configuration is from.
     given: Given,
-    context: Arc<Context>,
+    context: Arc<Agent>,
     /// Rules in force.
     rules: usize,
     /// Faults that were told last, until a reload succeeds.
@@ -58,7 +59,7 @@ impl Keeper {
     pub(super) fn new(
         config: Box<Config>,
         given: Given,
-        context: Arc<Context>,
+        context: Arc<Agent>,
         rules: usize,
         keep: RuleKeep,
     ) -> Self {
@@ -96,7 +97,7 @@ impl Keeper {
     }
 
     /// What the doors serve from.
-    pub(super) const fn context(&self) -> &Arc<Context> {
+    pub(super) const fn context(&self) -> &Arc<Agent> {
         &self.context
     }
 

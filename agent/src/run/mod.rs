@@ -97,7 +97,7 @@ fn run_logging(options: Options) -> Result<(), Ended> {
     let runtime = door::runtime().map_err(system("cannot start the runtime"))?;
     // On the heap: the parts of an agent are too much for a stack frame.
     let assembled = runtime.block_on(Box::pin(assembly::assemble(options)));
-    let done = assembled.and_then(|agent| runtime.block_on(Box::pin(serve::serve(agent))));
+    let done = assembled.and_then(|assembled| runtime.block_on(Box::pin(serve::serve(assembled))));
     // A look into a file may hang where the file is; nobody is left to need it.
     runtime.shutdown_timeout(END_WITHIN);
     done

@@ -9,7 +9,7 @@ use tidegate_segment::clock::monotonic_ns;
 use super::rule_keep::RuleKeep;
 use crate::config::{Config, Given, Loaded};
 use crate::control::{Handle, Plan};
-use crate::door::tenants::{Named, Tenants};
+use crate::host::tenants::{Named, Tenants};
 use crate::rule::RuleSet;
 use crate::rule::expiry::Moment;
 use crate::rule_source::{DirectorySource, RuleSource as _, check, of_config};

@@ -11,10 +11,11 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use super::assembly::Agent;
+use super::assembly::Assembly;
 use super::{Ended, ready, system};
 use crate::control::Ticking;
-use crate::door::{Context, Doors, gate_socket, http};
+use crate::door::{Doors, gate_socket, http};
+use crate::host::Agent;
 use crate::recording::Recorder;
 use crate::rule_source::DirectoryWatch;
 
@@ -25,15 +26,15 @@ const FIRST_TICK_LOOK: Duration = Duration::from_millis(10);
 const FIRST_TICK_LOOKS: u32 = 200;
 
 /// Serves until a signal says to end, then cleans up.
-pub(super) async fn serve(agent: Agent) -> Result<(), Ended> {
-    let Agent {
+pub(super) async fn serve(assembled: Assembly) -> Result<(), Ended> {
+    let Assembly {
         keeper: mut kept,
         doors,
         ticking,
         recorder,
         watches,
         directory,
-    } = agent;
+    } = assembled;
     let mut end = End::new()?;
     let mut reload = listen(SignalKind::hangup())?;
     let mut watch = Watch::on(watches);
@@ -92,7 +93,7 @@ pub(super) fn remove_sockets(directory: &Path) {
     }
 }
 
-fn open(doors: Doors, context: Arc<Context>) -> JoinHandle<()> {
+fn open(doors: Doors, context: Arc<Agent>) -> JoinHandle<()> {
     tokio::spawn(doors.serve(context))
 }
 
@@ -106,7 +107,7 @@ fn doors_ended(ended: Result<(), JoinError>) -> Ended {
 }
 
 /// Waits for the first tick: from then on adaptive limits are in force. A machine on which none comes is served all the same.
-async fn first_tick(context: Arc<Context>) {
+async fn first_tick(context: Arc<Agent>) {
     for _look in 0..FIRST_TICK_LOOKS {
         if context.control.snapshot().ticks > 0 {
             return;

@@ -3,8 +3,8 @@
 use tidegate_limits::breaker::State;
 
 use crate::control::{Event, Snapshot};
+use crate::report::why;
 use crate::rule::Body;
-use crate::telemetry::why;
 use crate::tenant::Tenant;
 use crate::tenant::breakers::{BreakerChange, BreakerNow};
 use crate::words::many;

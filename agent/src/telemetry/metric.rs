@@ -76,7 +76,7 @@ pub enum Label {
     Ladder,
     /// Step of a ladder, such as [`crate::ebpf::Rung`].
     Rung,
-    /// What there is a bounded number of, see [`crate::door::bounds::Bounds`].
+    /// What there is a bounded number of, see [`crate::host::bounds::Bounds`].
     Bound,
     /// Whose share of it was full, see [`crate::places::Full`].
     Share,

@@ -1,17 +1,8 @@
-//! What the agent tells operators about itself and its decisions.
+//! What the agent counts and remembers of itself for operators: the table of metrics, the scrape, the last reload.
 
-pub mod explain;
+pub mod config_warnings;
 pub mod facts;
-pub mod fill;
-mod kernel;
 pub mod metric;
 pub mod reload;
-pub mod rules;
 pub mod scrape;
-pub mod signal;
-pub mod status;
-pub mod threads;
 pub mod turned;
-mod turned_away;
-pub mod warnings;
-pub mod why;

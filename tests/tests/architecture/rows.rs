@@ -28,7 +28,7 @@ fn field_o14_every_metric_is_set_somewhere() {
         };
         assert!(
             sources.iter().any(names_it),
-            "{name} ({}) is never set: call `Scrape::set` where its value is known, see agent/src/telemetry/fill.rs",
+            "{name} ({}) is never set: call `Scrape::set` where its value is known, see agent/src/report/fill.rs",
             id.row().name
         );
     }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::warnings::Warnings;
+use crate::report::threads;
 use crate::telemetry::reload::Refused;
-use crate::telemetry::threads;
 
 /// A status. Fields that an older agent does not tell are absent.
 #[derive(Debug, Default, Deserialize)]

@@ -19,10 +19,10 @@ use super::stage::Stage;
 use super::turn::{Now, Turn, Turns};
 use super::wire::Wire;
 use crate::control::Handle;
-use crate::door::Context;
 use crate::door::arguments::Arguments;
-use crate::door::bounds::{Bounds, LISTENERS_OF_CONNECTION};
-use crate::door::peer::{self, Peer};
+use crate::host::Agent;
+use crate::host::bounds::{Bounds, LISTENERS_OF_CONNECTION};
+use crate::host::peer::{self, Peer};
 use crate::places::{Holder, Place};
 use crate::tenant::Tenant;
 use crate::tenant::callers::Caller;
@@ -132,7 +132,7 @@ struct Connection {
 }
 
 impl Connection {
-    async fn begin(context: &Context, (wire, peer): (&Wire, Peer), hello: Hello) -> Self {
+    async fn begin(context: &Agent, (wire, peer): (&Wire, Peer), hello: Hello) -> Self {
         let pidfd = peer::pidfd(wire.socket());
         let tenant = Arc::clone(&context.tenants.of(peer, pidfd.as_ref()).tenant);
         let (seated, no_seat) = hello.seat(&tenant, peer, pidfd).await;
@@ -399,7 +399,7 @@ fn resolved(found: Found) -> Frame {
 
 /// Looks for the scope of the client's cgroup beside the connection: a new one is known with the next
 /// tick only. Until then the client belongs to the host alone, and nobody waits.
-fn find_scope(context: &Context, tenant: &Arc<Tenant>, client: &Arc<Client>) {
+fn find_scope(context: &Agent, tenant: &Arc<Tenant>, client: &Arc<Client>) {
     if client.who.pid == 0 {
         return;
     }

@@ -10,7 +10,7 @@ use tidegate_abi::message::{
 use tidegate_abi::{NameFault, VERSION};
 use tidegate_limits::window::COUNT_MAX;
 
-use crate::door::bounds::LISTENERS_OF_CONNECTION;
+use crate::host::bounds::LISTENERS_OF_CONNECTION;
 
 /// Where a sender finds how a frame is to look.
 const LAYOUTS: &str = "shared/PROTOCOL.md has the fields of each";

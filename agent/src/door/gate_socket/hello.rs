@@ -11,7 +11,7 @@ use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::os::memfd;
 
 use super::fault::Fault;
-use crate::door::peer::Peer;
+use crate::host::peer::Peer;
 use crate::tenant::seat_life::{self, Seated};
 use crate::tenant::seats::Seat;
 use crate::tenant::{HOST, Tenant};

@@ -16,13 +16,14 @@ use std::time::Duration;
 use rustix::net::SocketType;
 use tokio_seqpacket::{UnixSeqpacket, UnixSeqpacketListener};
 
+use super::Settings;
 use super::accept::Failures;
-use super::peer::Peer;
 use super::socket_file::SocketFile;
 use super::socket_path::PathError;
-use super::{Context, Settings};
-use crate::door::bounds::{Bounds, GATE_CONNECTIONS, TOLD_WITHIN};
 use crate::door::open_files;
+use crate::host::Agent;
+use crate::host::bounds::{Bounds, GATE_CONNECTIONS, TOLD_WITHIN};
+use crate::host::peer::Peer;
 use crate::places::{Holder, Place};
 use fault::Fault;
 pub use stage::Offer;
@@ -94,7 +95,7 @@ impl GateSocket {
     }
 
     /// Answers until it is dropped.
-    pub async fn serve(mut self, context: Arc<Context>) {
+    pub async fn serve(mut self, context: Arc<Agent>) {
         self.entrance.bounds = Arc::clone(&context.bounds);
         self.curtain.open(context);
         self.entrance.let_in().await;

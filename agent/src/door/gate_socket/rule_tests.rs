@@ -7,7 +7,7 @@ use tidegate_abi::decision::{Direction, Outcome, Reason, RefusalKind};
 use tidegate_abi::message::{Answer, ArgsBuffer, Ask, FaultCode, Message, Part, TOKEN};
 
 use super::tests::{Door, Peer};
-use crate::door::bounds::TURNS;
+use crate::host::bounds::TURNS;
 
 impl Peer {
     /// Who refused; `None` if the request is admitted.

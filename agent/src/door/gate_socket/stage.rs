@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
 
-use crate::door::Context;
-use crate::door::peer::Peer;
+use crate::host::Agent;
+use crate::host::peer::Peer;
 
 /// Most offers that wait to be looked at.
 const OFFERS: usize = 64;
@@ -24,7 +24,7 @@ pub struct Offer {
 #[derive(Debug, Clone)]
 pub(super) struct Stage {
     offers: mpsc::Sender<Offer>,
-    context: watch::Receiver<Option<Arc<Context>>>,
+    context: watch::Receiver<Option<Arc<Agent>>>,
 }
 
 /// The other end of all stages.
@@ -32,7 +32,7 @@ pub(super) struct Stage {
 pub(super) struct Curtain {
     stage: Stage,
     offers: mpsc::Receiver<Offer>,
-    context: watch::Sender<Option<Arc<Context>>>,
+    context: watch::Sender<Option<Arc<Agent>>>,
 }
 
 impl Curtain {
@@ -62,7 +62,7 @@ impl Curtain {
     }
 
     /// From now on connections are served; nobody looks at offers any more.
-    pub(super) fn open(&mut self, context: Arc<Context>) {
+    pub(super) fn open(&mut self, context: Arc<Agent>) {
         self.offers.close();
         while self.offers.try_recv().is_ok() {}
         self.context.send_replace(Some(context));
@@ -81,7 +81,7 @@ impl Stage {
     }
 
     /// Waits for what connections are served from; `None` if the agent ends before.
-    pub(super) async fn context(&mut self) -> Option<Arc<Context>> {
+    pub(super) async fn context(&mut self) -> Option<Arc<Agent>> {
         let context = self.context.wait_for(Option::is_some).await;
         context
             .ok()

@@ -14,7 +14,8 @@ use tidegate_segment::os::memfd::{self, Kind};
 use tokio_seqpacket::ancillary::OwnedAncillaryMessage;
 
 use super::*;
-use crate::door::tests::{context_for, settings};
+use crate::door::tests::settings;
+use crate::host::tests::agent_for;
 use crate::tenant::limit::tests::limits;
 
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -22,7 +23,7 @@ const DEADLINE: Duration = Duration::from_secs(5);
 /// A gate socket in a directory of its own.
 pub(super) struct Door {
     directory: tempfile::TempDir,
-    context: Arc<Context>,
+    context: Arc<Agent>,
 }
 
 impl Door {
@@ -30,7 +31,7 @@ impl Door {
         let directory = tempfile::tempdir().unwrap();
         let mut settings = settings(directory.path());
         change(&mut settings);
-        let context = context_for(connections_max);
+        let context = agent_for(connections_max);
         let socket = GateSocket::open(&settings).unwrap();
         tokio::spawn(socket.serve(Arc::clone(&context)));
         Self { directory, context }

@@ -9,7 +9,7 @@ use tokio::net::UnixStream;
 
 use super::exchange::Served;
 use super::tests::{Answer, Door};
-use crate::door::bounds::{ANSWERS_BYTES, BODY_BYTES, HEAD_BYTES, PERMITS};
+use crate::host::bounds::{ANSWERS_BYTES, BODY_BYTES, HEAD_BYTES, PERMITS};
 use crate::places::Holder;
 
 const DEADLINE: Duration = Duration::from_secs(10);

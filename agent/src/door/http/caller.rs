@@ -9,11 +9,11 @@ use tokio::net::{UnixListener, UnixStream};
 use super::answer::over_the_bound;
 use super::connection::Bounded;
 use super::exchange::{Served, close};
-use crate::door::Context;
 use crate::door::accept::Failures;
-use crate::door::peer::{self, Peer};
 use crate::door::socket_file::SocketFile;
-use crate::door::tenants::Named;
+use crate::host::Agent;
+use crate::host::peer::{self, Peer};
+use crate::host::tenants::Named;
 use crate::places::{Holder, Place};
 use crate::tenant::{Tenant, callers};
 
@@ -28,7 +28,7 @@ pub(super) struct View {
 
 impl View {
     /// All tenants, for who belongs to the default one.
-    pub(super) fn of_all(context: &Context) -> Self {
+    pub(super) fn of_all(context: &Agent) -> Self {
         Self {
             own: context.tenants.default_one().clone(),
             sees_all: true,
@@ -36,7 +36,7 @@ impl View {
     }
 
     /// The tenants in it.
-    pub(super) fn tenants(&self, context: &Context) -> Vec<Named> {
+    pub(super) fn tenants(&self, context: &Agent) -> Vec<Named> {
         if self.sees_all {
             return context.tenants.iter().cloned().collect();
         }
@@ -54,7 +54,7 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    fn of(socket: &UnixStream, context: &Context) -> io::Result<(Self, Place)> {
+    fn of(socket: &UnixStream, context: &Agent) -> io::Result<(Self, Place)> {
         let peer = Peer::of(socket)?;
         let holder = peer.holder();
         let place = context.bounds.http_connections.take(holder);
@@ -95,7 +95,7 @@ impl Caller {
 pub(super) struct Callers {
     listener: UnixListener,
     file: Box<SocketFile<UnixListener>>,
-    context: Arc<Context>,
+    context: Arc<Agent>,
     failures: Failures,
 }
 
@@ -103,7 +103,7 @@ impl Callers {
     pub(super) const fn new(
         listener: UnixListener,
         file: Box<SocketFile<UnixListener>>,
-        context: Arc<Context>,
+        context: Arc<Agent>,
     ) -> Self {
         Self {
             listener,
@@ -169,7 +169,8 @@ mod tests {
     use std::time::Duration;
 
     use crate::door::http::{FILE_NAME, Listeners};
-    use crate::door::tests::{context_for, settings};
+    use crate::door::tests::settings;
+    use crate::host::tests::agent_for;
 
     use super::*;
 
@@ -189,7 +190,7 @@ mod tests {
     async fn a_connection_over_the_bound_is_told_so_and_ends() {
         let directory = tempfile::tempdir().unwrap();
         let door = Listeners::open(&settings(directory.path())).unwrap();
-        tokio::spawn(door.serve(context_for(1)));
+        tokio::spawn(door.serve(agent_for(1)));
         let connect = || UnixStream::connect(directory.path().join(FILE_NAME));
         let mut first = connect().await.unwrap();
         assert_eq!(status_of(&mut first).await.unwrap(), "HTTP/1.1 200");

@@ -15,7 +15,7 @@ use super::answer::{self, Json, Wrong};
 use super::caller::Caller;
 use super::fields::Fields;
 use super::input::{self, ADMIT, ENTER, EXIT, Question};
-use crate::door::Context;
+use crate::host::Agent;
 use crate::tenant::decide::Waits;
 use crate::tenant::permit;
 
@@ -28,7 +28,7 @@ struct Given {
 
 /// Asks for a permit. It ends by the clock, since no process holds it.
 pub(super) async fn enter(
-    State(context): State<Arc<Context>>,
+    State(context): State<Arc<Agent>>,
     ConnectInfo(caller): ConnectInfo<Caller>,
     body: Bytes,
 ) -> Result<Response, Wrong> {

@@ -24,7 +24,7 @@ use tower_service::Service as _;
 
 use super::answer::Wrong;
 use super::caller::Caller;
-use crate::door::bounds::{
+use crate::host::bounds::{
     BODY_BYTES, BODY_WITHIN, Bounds, DRAINED_BYTES, DRAINED_WITHIN, HEAD_BYTES,
 };
 use crate::places::{Holder, NoPlace, Place};

@@ -34,7 +34,8 @@ use rustix::net::SocketType;
 use tokio::net::{TcpListener, UnixListener};
 
 use super::socket_file::SocketFile;
-use super::{Context, OpenError, Settings};
+use super::{OpenError, Settings};
+use crate::host::Agent;
 use answer::Routes;
 use caller::Callers;
 use reports::{Report, Reports};
@@ -87,7 +88,7 @@ impl Listeners {
     }
 
     /// Answers until it is dropped.
-    pub async fn serve(self, context: Arc<Context>) {
+    pub async fn serve(self, context: Arc<Agent>) {
         let reports = Extension(Reports::new(Arc::clone(&context)));
         if let Some(metrics) = self.metrics {
             let turned = Turned::new(Arc::clone(&context.metrics));
@@ -116,10 +117,10 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 struct Route {
     method: &'static str,
     path: &'static str,
-    handler: MethodRouter<Arc<Context>>,
+    handler: MethodRouter<Arc<Agent>>,
 }
 
-fn asked(path: &'static str, handler: MethodRouter<Arc<Context>>) -> Route {
+fn asked(path: &'static str, handler: MethodRouter<Arc<Agent>>) -> Route {
     Route {
         method: "GET",
         path,
@@ -127,7 +128,7 @@ fn asked(path: &'static str, handler: MethodRouter<Arc<Context>>) -> Route {
     }
 }
 
-fn sent(path: &'static str, handler: MethodRouter<Arc<Context>>) -> Route {
+fn sent(path: &'static str, handler: MethodRouter<Arc<Agent>>) -> Route {
     Route {
         method: "POST",
         path,
@@ -164,7 +165,7 @@ fn told_to_callers() -> Vec<Route> {
 }
 
 /// Answers on these routes, and says in JSON what there is to who asks for another one.
-fn router(routes: Vec<Route>) -> Router<Arc<Context>> {
+fn router(routes: Vec<Route>) -> Router<Arc<Agent>> {
     let there = routes.iter().map(|route| (route.path, route.method));
     let there = Arc::new(there.collect::<Routes>());
     let elsewhere = Arc::clone(&there);

@@ -21,10 +21,11 @@ use super::answer::{JSON, Wrong, json_line};
 use super::caller::{Caller, View};
 use super::exchange::{Counted, busy, kept, room_for_answer};
 use super::line::{Lines, WITHIN};
-use crate::door::Context;
+use crate::host::Agent;
 use crate::places::Holder;
-use crate::telemetry::status::{self, Status};
-use crate::telemetry::{fill, rules, scrape};
+use crate::report::status::{self, Status};
+use crate::report::{fill, rules};
+use crate::telemetry::scrape;
 
 /// For so long one text serves all who may read it.
 const SERVES: Duration = WITHIN;
@@ -52,7 +53,7 @@ impl Report {
     }
 
     /// Makes the text. `length` is that of the last one.
-    fn make(self, view: &View, context: &Context, length: usize) -> Result<Vec<u8>, Wrong> {
+    fn make(self, view: &View, context: &Agent, length: usize) -> Result<Vec<u8>, Wrong> {
         let seen = &view.tenants(context);
         match self {
             Self::Status => json(&Status::of(context, seen)),
@@ -150,13 +151,13 @@ impl Texts {
 /// All reports, of both HTTP doors.
 #[derive(Debug)]
 pub(super) struct Reports {
-    context: Arc<Context>,
+    context: Arc<Agent>,
     lines: Lines,
     texts: Arc<Mutex<Texts>>,
 }
 
 impl Reports {
-    pub(super) fn new(context: Arc<Context>) -> Arc<Self> {
+    pub(super) fn new(context: Arc<Agent>) -> Arc<Self> {
         Arc::new(Self {
             context,
             lines: Lines::default(),
@@ -197,7 +198,7 @@ impl Reports {
     pub(super) async fn once<T: Send + 'static>(
         &self,
         holder: Holder,
-        make: impl FnOnce(&Context) -> T + Send + 'static,
+        make: impl FnOnce(&Agent) -> T + Send + 'static,
     ) -> Result<T, Wrong> {
         let texts = self.turn(holder).await?;
         let context = Arc::clone(&self.context);

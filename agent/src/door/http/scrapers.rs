@@ -11,8 +11,8 @@ use super::connection::Bounded;
 use super::crowd::{Chair, Crowd};
 use super::exchange::Served;
 use super::turned::Turned;
-use crate::door::Context;
 use crate::door::accept::Failures;
+use crate::host::Agent;
 use crate::places::{Holder, NoPlace};
 
 /// Most connections at once.
@@ -29,12 +29,12 @@ const UNKNOWN: Holder = Holder {
 pub(super) struct Scrapers {
     listener: TcpListener,
     crowd: Arc<Crowd>,
-    context: Arc<Context>,
+    context: Arc<Agent>,
     failures: Failures,
 }
 
 impl Scrapers {
-    pub(super) fn new(listener: TcpListener, context: Arc<Context>, turned: Arc<Turned>) -> Self {
+    pub(super) fn new(listener: TcpListener, context: Arc<Agent>, turned: Arc<Turned>) -> Self {
         Self {
             listener,
             crowd: Crowd::new(SCRAPERS_MAX, turned),
@@ -85,19 +85,20 @@ mod tests {
 
     use super::*;
     use crate::door::http::Listeners;
-    use crate::door::tests::{context, settings};
+    use crate::door::tests::settings;
+    use crate::host::tests::agent;
     use crate::telemetry::turned::Why;
 
     const DEADLINE: Duration = Duration::from_secs(30);
 
     /// The port, served, and what it counts.
-    fn port() -> (tempfile::TempDir, SocketAddr, Arc<Context>) {
+    fn port() -> (tempfile::TempDir, SocketAddr, Arc<Agent>) {
         let directory = tempfile::tempdir().unwrap();
         let mut settings = settings(directory.path());
         settings.metrics_listen = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
         let door = Listeners::open(&settings).unwrap();
         let address = door.metrics_address().unwrap();
-        let context = context();
+        let context = agent();
         tokio::spawn(door.serve(Arc::clone(&context)));
         (directory, address, context)
     }

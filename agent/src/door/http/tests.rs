@@ -7,7 +7,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 
 use super::*;
-use crate::door::tests::{context, settings};
+use crate::door::tests::settings;
+use crate::host::tests::agent;
 use crate::tenant::limit::tests::limits;
 
 /// The HTTP door in a directory of its own.
@@ -15,7 +16,7 @@ pub(super) struct Door {
     _directory: tempfile::TempDir,
     path: PathBuf,
     metrics: Option<SocketAddr>,
-    pub(super) context: Arc<Context>,
+    pub(super) context: Arc<Agent>,
 }
 
 /// What came back.
@@ -37,7 +38,7 @@ impl Door {
         change(&mut settings);
         let door = Listeners::open(&settings).unwrap();
         let metrics = door.metrics_address();
-        let context = context();
+        let context = agent();
         tokio::spawn(door.serve(Arc::clone(&context)));
         Self {
             path: directory.path().join(FILE_NAME),

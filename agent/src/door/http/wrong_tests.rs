@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::tests::{Answer, Door};
-use crate::door::bounds::BODY_BYTES;
+use crate::host::bounds::BODY_BYTES;
 
 /// The text of an error with this status.
 fn error(answer: &Answer, status: u16) -> String {

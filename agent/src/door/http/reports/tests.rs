@@ -1,11 +1,11 @@
 use http_body_util::BodyExt as _;
 
 use super::*;
-use crate::door::bounds::ANSWERS_BYTES;
-use crate::door::tests::context;
+use crate::host::bounds::ANSWERS_BYTES;
+use crate::host::tests::agent;
 
 /// A caller of the default tenant.
-fn caller(context: &Context, uid: u32) -> Caller {
+fn caller(context: &Agent, uid: u32) -> Caller {
     Caller {
         holder: Holder { uid, pid: uid },
         view: View {
@@ -17,7 +17,7 @@ fn caller(context: &Context, uid: u32) -> Caller {
 
 /// Reports, with names enough for a long text where that is asked for.
 fn reports(long: bool) -> Arc<Reports> {
-    let context = context();
+    let context = agent();
     let directory = context.default_tenant().directory();
     for number in 0..if long { 48 } else { 1 } {
         let name = format!("{number}{}", "n".repeat(100));

@@ -7,18 +7,18 @@ use tidegate_abi::decision::{Mode, RefusalKind, ScopeState};
 use tidegate_limits::breaker::State;
 use tidegate_segment::clock::monotonic_ns;
 
-use super::kernel;
-use super::metric::MetricId;
-use super::scrape::Scrape;
+use super::ebpf;
 use crate::control::{ScopeSnapshot, Snapshot, WaiterRung};
-use crate::door::Context;
-use crate::door::tenants::Named;
+use crate::host::Agent;
+use crate::host::tenants::Named;
 use crate::signal::{Pressure, TriggerForm};
+use crate::telemetry::metric::MetricId;
+use crate::telemetry::scrape::Scrape;
 use crate::tenant::Tenant;
 use crate::tenant::rule_counts::Counts;
 
 /// A scrape of the agent, the scopes and these tenants.
-pub fn scrape(context: &Context, tenants: &[Named]) -> Scrape {
+pub fn scrape(context: &Agent, tenants: &[Named]) -> Scrape {
     let mut scrape = context.metrics.scrape();
     let snapshot = context.control.snapshot();
     for scope in &snapshot.scopes {
@@ -35,7 +35,7 @@ pub fn scrape(context: &Context, tenants: &[Named]) -> Scrape {
         }
     }
     if let Some(programs) = &context.kernel {
-        kernel::fill(&mut scrape, &programs.report(), &snapshot);
+        ebpf::fill(&mut scrape, &programs.report(), &snapshot);
     }
     fill_rungs(&mut scrape, &snapshot);
     scrape.set_count(MetricId::Ticks, &[], snapshot.ticks);
@@ -184,7 +184,7 @@ fn fill_breakers(scrape: &mut Scrape, label: &str, tenant: &Tenant) {
     }
 }
 
-fn fill_agent(scrape: &mut Scrape, context: &Context) {
+fn fill_agent(scrape: &mut Scrape, context: &Agent) {
     let version = [env!("CARGO_PKG_VERSION")];
     scrape.set_flag(MetricId::BuildInfo, &version, true);
     let uptime = context.started.elapsed().as_secs_f64();

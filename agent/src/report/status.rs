@@ -12,20 +12,20 @@ use tidegate_segment::board::Slot;
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::ledger::NodeCounts;
 
+use super::ebpf::{Ebpf, Neighbour};
 use super::facts::{HttpPermits, Rules, shown};
-use super::kernel::{Ebpf, Neighbour};
-use super::reload::Refused;
 use super::signal::Signal;
 use super::threads;
 use super::turned_away;
 use super::warnings::Warnings;
 use super::why::{refuses, why};
 use crate::control::{ScopeSnapshot, Snapshot, WaiterRung};
-use crate::door::Context;
-use crate::door::tenants::Named;
 use crate::ebpf::Telemetry;
+use crate::host::Agent;
+use crate::host::tenants::Named;
 use crate::procfs::readable;
 use crate::signal::{Pressure, TriggerForm};
+use crate::telemetry::reload::Refused;
 use crate::tenant::Tenant;
 use crate::tenant::breakers::BreakerNow;
 use crate::tenant::client::Client as Connected;
@@ -36,7 +36,7 @@ const RULES_MAX: usize = 8;
 /// Everything.
 #[derive(Debug, Serialize)]
 pub struct Status {
-    agent: Agent,
+    agent: AgentReport,
     scopes: Vec<Scope>,
     resources: Vec<Resource>,
     clients: Vec<Client>,
@@ -45,7 +45,7 @@ pub struct Status {
 }
 
 #[derive(Debug, Serialize)]
-struct Agent {
+struct AgentReport {
     version: &'static str,
     uptime_s: f64,
     tick_ms: f64,
@@ -187,12 +187,12 @@ struct Client {
 
 impl Status {
     /// The status now, of the agent, the scopes and these tenants.
-    pub fn of(context: &Context, tenants: &[Named]) -> Self {
+    pub fn of(context: &Agent, tenants: &[Named]) -> Self {
         let snapshot = context.control.snapshot();
         let default = &context.tenants.default_one().tenant;
         let facts = context.facts.lock().clone();
         Self {
-            agent: Agent {
+            agent: AgentReport {
                 version: env!("CARGO_PKG_VERSION"),
                 uptime_s: context.started.elapsed().as_secs_f64(),
                 tick_ms: context.tick.as_secs_f64() * 1e3,

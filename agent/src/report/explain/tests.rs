@@ -3,7 +3,7 @@ use tidegate_abi::decision::Outcome;
 use tidegate_segment::gate::{Request, Verdict};
 
 use super::*;
-use crate::door::tests::context;
+use crate::host::tests::agent;
 use crate::tenant::callers::Caller;
 use crate::tenant::decide::Waits;
 use crate::tenant::limit::tests::limits;
@@ -42,11 +42,11 @@ const RULES: &str = r#"
     mode = "observe"
 "#;
 
-fn own(context: &Context) -> &Named {
+fn own(context: &Agent) -> &Named {
     context.tenants.default_one()
 }
 
-async fn ask(context: &Context, resource: &str) -> bool {
+async fn ask(context: &Agent, resource: &str) -> bool {
     let question = Question {
         resource,
         origin: "",
@@ -68,7 +68,7 @@ async fn ask(context: &Context, resource: &str) -> bool {
 }
 
 /// Asks, and stays in flight.
-async fn stay(context: &Context, resource: &str) {
+async fn stay(context: &Agent, resource: &str) {
     let question = Question {
         resource,
         origin: "",
@@ -81,7 +81,7 @@ async fn stay(context: &Context, resource: &str) {
 }
 
 /// The rules of a resource by their ids.
-fn rules(context: &Context, resource: &str) -> serde_json::Map<String, Value> {
+fn rules(context: &Agent, resource: &str) -> serde_json::Map<String, Value> {
     let explained = Explained::of(context, own(context), resource).unwrap();
     let explained = serde_json::to_value(explained).unwrap();
     let rules = explained["rules"].as_array().unwrap().iter();
@@ -92,7 +92,7 @@ fn rules(context: &Context, resource: &str) -> serde_json::Map<String, Value> {
 
 #[tokio::test]
 async fn every_rule_tells_what_it_refused_the_last_figures_and_how_it_is() {
-    let context = context();
+    let context = agent();
     let directory = own(&context).tenant.directory();
     directory.publish(limits(RULES), 0).unwrap();
     assert!(ask(&context, "b").await);
@@ -121,7 +121,7 @@ async fn every_rule_tells_what_it_refused_the_last_figures_and_how_it_is() {
 
 #[tokio::test]
 async fn plain_rules_are_told_apart_by_what_they_count() {
-    let context = context();
+    let context = agent();
     let directory = own(&context).tenant.directory();
     let plain = "[[flow]]\nid = \"a second\"\nresource = \"a\"\ncount = 1\n\
                  [[flow]]\nid = \"at once\"\nresource = \"c\"\ngrade = \"concurrency\"\ncount = 0";
@@ -142,7 +142,7 @@ async fn plain_rules_are_told_apart_by_what_they_count() {
 }
 
 /// A rule of a resource that lets everything pass, and the last figures of what it would have refused.
-fn observed(context: &Context, resource: &str, id: &str) -> [u64; 3] {
+fn observed(context: &Agent, resource: &str, id: &str) -> [u64; 3] {
     let rule = &rules(context, resource)[id];
     assert_eq!(rule["refused_total"], 0, "{rule}");
     let figures = ["/observed_total", "/last/value", "/last/limit"];
@@ -154,7 +154,7 @@ fn observed(context: &Context, resource: &str, id: &str) -> [u64; 3] {
 
 #[tokio::test]
 async fn rules_that_observe_tell_the_last_request_that_they_would_have_refused() {
-    let context = context();
+    let context = agent();
     let directory = own(&context).tenant.directory();
     let flow = |id: &str, resource: &str, more: &str| {
         format!("[[flow]]\nid = \"{id}\"\nresource = \"{resource}\"\nmode = \"observe\"\n{more}\n")
@@ -195,7 +195,7 @@ async fn rules_that_observe_tell_the_last_request_that_they_would_have_refused()
 
 #[tokio::test]
 async fn a_resource_that_nobody_asked_for_has_its_rules_and_is_not_made() {
-    let context = context();
+    let context = agent();
     let directory = own(&context).tenant.directory();
     directory
         .publish(

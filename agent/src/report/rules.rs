@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::warnings::Warning;
-use crate::door::tenants::Named;
+use crate::host::tenants::Named;
 use crate::rule::expiry::Moment;
 use crate::rule::{Rest, Rule};
 

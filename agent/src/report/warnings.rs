@@ -1,36 +1,17 @@
 //! What is odd about the configuration and the rules in force, but taken. The same is said by `check`, in the log
 //! when it is loaded, and here for as long as it is in force.
 
-use std::sync::{Mutex, PoisonError};
-
 use serde::Serialize;
 use tidegate_abi::signal::SignalId;
 
 use crate::control::Snapshot;
-use crate::door::Context;
-use crate::door::tenants::Named;
+use crate::host::Agent;
+use crate::host::tenants::Named;
 use crate::rule::{Body, Rule};
 use crate::schema::fault::Fault;
 
 /// Warnings that are listed; the rest is only counted.
 const LISTED_MAX: usize = 100;
-
-/// Those of the configuration in force.
-#[derive(Debug, Default)]
-pub struct OfConfig(Mutex<Vec<Fault>>);
-
-impl OfConfig {
-    /// Takes those of the configuration that comes into force.
-    pub fn set(&self, warnings: Vec<Fault>) {
-        // What a panic left behind is a whole list.
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = warnings;
-    }
-
-    fn get(&self) -> Vec<Fault> {
-        let warnings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        warnings.clone()
-    }
-}
 
 /// One warning.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -68,7 +49,7 @@ pub struct Warnings {
 
 impl Warnings {
     /// Those of these tenants; of the configuration for who sees the default tenant.
-    pub(super) fn of(context: &Context, tenants: &[Named], snapshot: &Snapshot) -> Self {
+    pub(super) fn of(context: &Agent, tenants: &[Named], snapshot: &Snapshot) -> Self {
         let mut all = Self::default();
         let default = &context.tenants.default_one().tenant;
         if tenants

@@ -18,8 +18,8 @@ use super::facts::HttpPermits;
 use super::rules::ends_in_s;
 use super::status::{Resource, Scope, scopes};
 use super::warnings::Warning;
-use crate::door::Context;
-use crate::door::tenants::Named;
+use crate::host::Agent;
+use crate::host::tenants::Named;
 use crate::rule::{Body, Rest, Rule, RuleSet};
 use crate::tenant::Tenant;
 use crate::tenant::compile::plain::{Limit, Quantity};
@@ -96,7 +96,7 @@ struct Place<'c> {
 impl Explained {
     /// Explains a resource of a tenant, without making a new one of it; `None` if nothing has been asked of
     /// it and no rule is for it.
-    pub fn of(context: &Context, named: &Named, resource: &str) -> Option<Self> {
+    pub fn of(context: &Agent, named: &Named, resource: &str) -> Option<Self> {
         let tenant = &*named.tenant;
         let found = tenant.directory().known(resource);
         let limits = tenant.directory().limits();

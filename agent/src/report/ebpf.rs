@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::metric::MetricId;
-use super::scrape::{OTHER, Scrape};
 use crate::control::{ScopeSnapshot, Snapshot};
 use crate::ebpf::{PauseTotals, Report, Rung};
+use crate::telemetry::metric::MetricId;
+use crate::telemetry::scrape::{OTHER, Scrape};
 
 /// Which kernel programs run, and what they cost.
 #[derive(Debug, Serialize)]

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::door::Context;
+use crate::host::Agent;
 use crate::places::Full;
 
 /// Callers that found no place, by what they asked for; what nobody was refused is left out.
-pub(super) fn by_bound(context: &Context) -> BTreeMap<&'static str, u64> {
+pub(super) fn by_bound(context: &Agent) -> BTreeMap<&'static str, u64> {
     let of_doors = context.bounds.iter();
     let of_doors = of_doors.map(|places| (places.what(), sum(places.turned_away())));
     let seats = context.tenants.iter();
