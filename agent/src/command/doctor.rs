@@ -25,8 +25,8 @@ use crate::config::Config;
 use crate::control::{Driver, Handle, Plan, ScopeSnapshot, Snapshot, Triggers, WaiterRung, start};
 use crate::ebpf::{self, Report, TickEnd};
 use crate::procfs::{Fault, Roots, readable};
-use crate::report::signal::Signal;
-use crate::report::threads;
+use crate::report::signal::SignalReport;
+use crate::report::threads::{self, ThreadsReport};
 use crate::rule_source::check;
 use crate::signal::{
     AcceptQueues, Pressure, PressureTriggers, Sampler, TriggerForm, TriggerRefusal,
@@ -107,9 +107,9 @@ struct Scope {
     name: String,
     cgroup: Option<String>,
     waiters: Rung,
-    signals: BTreeMap<&'static str, Signal>,
+    signals: BTreeMap<&'static str, SignalReport>,
     /// Its threads by what their names begin with, those that used most CPU.
-    threads: Vec<threads::Group>,
+    threads: Vec<ThreadsReport>,
 }
 
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
@@ -320,7 +320,7 @@ impl Scope {
                 },
             ),
             signals: signals
-                .map(|(id, reading)| (id.name(), Signal::of(id, reading)))
+                .map(|(id, reading)| (id.name(), SignalReport::of(id, reading)))
                 .collect(),
             threads: threads::of(scope),
         }
@@ -334,14 +334,14 @@ impl Scope {
         let mut missing: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
         for (name, told) in &self.signals {
             match told {
-                Signal::Measured { value, unit } => {
+                SignalReport::Measured { value, unit } => {
                     measured = measured.saturating_add(1);
                     if verbose {
                         writeln!(text, "  {name:<20} {}", signal(*value, unit))?;
                     }
                 }
-                Signal::Missing { not_measured, .. } if is_elsewhere(not_measured) => {}
-                Signal::Missing {
+                SignalReport::Missing { not_measured, .. } if is_elsewhere(not_measured) => {}
+                SignalReport::Missing {
                     not_measured,
                     remedy,
                 } => {

@@ -2,17 +2,17 @@
 
 mod now;
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use serde::Deserialize;
-use serde_json::Value;
-
 use self::now::Now;
 use super::output::{Failure, say, say_json};
-use super::status::{HttpPermits, read, told};
+use super::status::{read, told};
 use crate::config::DEFAULT_TENANT;
+use crate::report::explain::{ExplainReport, LastRefusalReport, RuleNowReport};
+use crate::report::facts::HttpPermitsReport;
+use crate::report::status::{ResourceReport, ScopeReport};
+use crate::report::warnings::WarningReport;
 use crate::words::{many, ms, paragraph, span};
 
 #[derive(Debug, clap::Args)]
@@ -32,64 +32,6 @@ pub(super) struct Options {
     /// Directory of the agent's sockets
     #[arg(long, value_name = "DIR")]
     runtime_dir: Option<PathBuf>,
-}
-
-/// What is shown; whatever else there is is for scripts.
-#[derive(Debug, Deserialize)]
-struct Explained {
-    resource: String,
-    #[serde(default)]
-    tenant: String,
-    counted_as: Option<String>,
-    counts: Option<Counts>,
-    http_permits: Option<HttpPermits>,
-    rules: Vec<Rule>,
-    scopes: Vec<Scope>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Counts {
-    passed_total: u64,
-    refused_total: BTreeMap<String, u64>,
-    inflight: u64,
-}
-
-#[derive(Debug, Deserialize)]
-struct Rule {
-    id: String,
-    kind: String,
-    mode: String,
-    place: String,
-    refused_total: u64,
-    observed_total: u64,
-    last: Option<Last>,
-    not_in_force: Option<String>,
-    ends_in_s: Option<f64>,
-    #[serde(default)]
-    strained: bool,
-    #[serde(default)]
-    warnings: Vec<Warning>,
-    now: Option<BTreeMap<String, Value>>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Warning {
-    text: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct Last {
-    value: u32,
-    limit: u32,
-    ago_ms: u64,
-}
-
-#[derive(Debug, Deserialize)]
-struct Scope {
-    name: String,
-    state: String,
-    cause: String,
-    why: Option<String>,
 }
 
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
@@ -118,15 +60,15 @@ fn encoded(value: &str) -> String {
     bytes.collect()
 }
 
-fn text(explained: &Explained) -> String {
+fn text(explained: &ExplainReport) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
     let _cannot: std::fmt::Result = write_all(&mut text, explained);
     text
 }
 
-fn write_all(text: &mut String, explained: &Explained) -> std::fmt::Result {
-    let Explained {
+fn write_all(text: &mut String, explained: &ExplainReport) -> std::fmt::Result {
+    let ExplainReport {
         resource,
         tenant,
         counted_as,
@@ -155,7 +97,7 @@ fn write_all(text: &mut String, explained: &Explained) -> std::fmt::Result {
         write_counts(text, counts, rules)?;
     }
     writeln!(text)?;
-    if let Some(HttpPermits {
+    if let Some(HttpPermitsReport {
         held,
         oldest_s: Some(oldest),
         ..
@@ -179,25 +121,31 @@ fn write_all(text: &mut String, explained: &Explained) -> std::fmt::Result {
     scopes.iter().try_for_each(|scope| write_scope(text, scope))
 }
 
-fn write_scope(text: &mut String, scope: &Scope) -> std::fmt::Result {
-    let Scope {
+fn write_scope(text: &mut String, scope: &ScopeReport) -> std::fmt::Result {
+    let ScopeReport {
         name,
         state,
         cause,
         why,
+        ..
     } = scope;
-    match (why, cause.as_str()) {
+    match (why, &**cause) {
         (Some(why), _) => paragraph(text, "", &format!("scope {name}: {why}")),
         (None, "none") => writeln!(text, "scope {name}: {state}"),
         (None, cause) => writeln!(text, "scope {name}: {state}, because of {cause}"),
     }
 }
 
-fn write_counts(text: &mut String, counts: &Counts, rules: &[Rule]) -> std::fmt::Result {
-    let Counts {
+fn write_counts(
+    text: &mut String,
+    counts: &ResourceReport,
+    rules: &[RuleNowReport],
+) -> std::fmt::Result {
+    let ResourceReport {
         passed_total,
         inflight,
         refused_total,
+        ..
     } = counts;
     let refused = refused_total
         .values()
@@ -225,8 +173,8 @@ fn write_counts(text: &mut String, counts: &Counts, rules: &[Rule]) -> std::fmt:
     Ok(())
 }
 
-fn write_rule(text: &mut String, rule: &Rule) -> std::fmt::Result {
-    let Rule {
+fn write_rule(text: &mut String, rule: &RuleNowReport) -> std::fmt::Result {
+    let RuleNowReport {
         id,
         kind,
         mode,
@@ -241,13 +189,13 @@ fn write_rule(text: &mut String, rule: &Rule) -> std::fmt::Result {
         now,
     } = rule;
     writeln!(text, "{kind} rule {id} ({place})")?;
-    let mut did = match (not_in_force, mode.as_str()) {
-        (Some(why), _) => why.clone(),
+    let mut did = match (not_in_force, &**mode) {
+        (Some(why), _) => why.to_string(),
         (None, "observe") => format!("only observes: would have refused {observed_total}"),
         (None, _) => format!("refused {refused_total}"),
     };
-    let now = now.as_ref().map(Now);
-    if let Some(Last {
+    let now = now.as_object().map(Now);
+    if let Some(LastRefusalReport {
         value,
         limit,
         ago_ms,
@@ -278,7 +226,7 @@ fn write_rule(text: &mut String, rule: &Rule) -> std::fmt::Result {
             "  its strained_count is in force: threads, or garbage collection"
         )?;
     }
-    for Warning { text: warning } in warnings {
+    for WarningReport { text: warning, .. } in warnings {
         paragraph(text, "  warning: ", warning)?;
     }
     Ok(())
@@ -286,7 +234,7 @@ fn write_rule(text: &mut String, rule: &Rule) -> std::fmt::Result {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -326,7 +274,7 @@ mod tests {
                 "why": "load is high (load1 4.6, mark 2); nobody is refused: 0 of 32 in flight"},
                 {"name": "orders", "state": "healthy", "cause": "none", "why": null}],
         });
-        let explained: Explained = serde_json::from_value(explained).unwrap();
+        let explained: ExplainReport = serde_json::from_value(explained).unwrap();
         let path =
             std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/screens/explain.txt");
         super::super::screens::compare(&path, &text(&explained));

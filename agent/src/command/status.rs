@@ -1,7 +1,7 @@
 //! `tidegate status`.
 
+mod before;
 mod findings;
-mod report;
 mod tables;
 mod text;
 mod warnings;
@@ -14,9 +14,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-pub(super) use self::report::HttpPermits;
-
-use self::report::Before;
+use self::before::Before;
 use super::output::{Failure, say, say_json};
 use super::place::Surroundings;
 use crate::caller::HttpConnection;

@@ -1,56 +1,75 @@
 //! What is told of the programs in the kernel: their part of the status and of a scrape.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use super::Word;
 use crate::control::{ScopeSnapshot, Snapshot};
 use crate::ebpf::{PauseTotals, Report, Rung};
 use crate::telemetry::metric::MetricId;
 use crate::telemetry::scrape::{OTHER, Scrape};
 
 /// Which kernel programs run, and what they cost.
-#[derive(Debug, Serialize)]
-pub(super) struct Ebpf {
-    rung: &'static str,
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EbpfReport {
+    /// Step of the ladder in use.
+    pub rung: Word,
     /// Why it is not a better one.
-    reason: String,
+    pub reason: String,
     /// What would make it the best one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    remedy: Option<&'static str>,
-    /// Share of one CPU that they take, and that they may take.
-    overhead: f64,
-    max_overhead: f64,
-    runs_per_s: f64,
-    run_ns: f64,
-    lost: Lost,
-    groups: usize,
-    groups_left_out: usize,
-    capacity: u32,
-    jvm_libraries: usize,
+    pub remedy: Option<Word>,
+    /// Share of one CPU that they take.
+    pub overhead: f64,
+    /// Share of one CPU that they may take.
+    pub max_overhead: f64,
+    /// Runs of all programs, 1/s.
+    pub runs_per_s: f64,
+    /// Mean time of a run, ns.
+    pub run_ns: f64,
+    /// What was seen and could not be told.
+    pub lost: LostReport,
+    /// Groups that are kept apart.
+    pub groups: usize,
+    /// Groups that found no room.
+    pub groups_left_out: usize,
+    /// Groups that there is room for.
+    pub capacity: u32,
+    /// Libraries of JVMs with probes.
+    pub jvm_libraries: usize,
+    /// Why a library of a JVM has no probes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    jvm_fault: Option<String>,
+    pub jvm_fault: Option<String>,
+    /// Why run queues are not sampled.
     #[serde(skip_serializing_if = "Option::is_none")]
-    unsampled: Option<String>,
+    pub unsampled: Option<String>,
 }
 
 /// What was seen and could not be told.
-#[derive(Debug, Serialize)]
-struct Lost {
-    waits: u64,
-    pauses: u64,
-    unpaired: u64,
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LostReport {
+    /// Waits for a CPU.
+    pub waits: u64,
+    /// Pauses of JVMs.
+    pub pauses: u64,
+    /// Pauses of which only one end was seen.
+    pub unpaired: u64,
 }
 
 /// Who takes the CPU from a scope most often.
-#[derive(Debug, Serialize)]
-pub(super) struct Neighbour {
-    scope: Arc<str>,
-    per_second: f64,
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NeighbourReport {
+    /// Its scope; `other` where it is none of ours.
+    pub scope: String,
+    /// Times it took the CPU, 1/s.
+    pub per_second: f64,
 }
 
-impl Ebpf {
+impl EbpfReport {
     /// The programs as they were at the last look; `None` is an agent that could not start the
     /// thread for them.
     pub(super) fn of(report: Option<&Report>) -> Self {
@@ -58,14 +77,17 @@ impl Ebpf {
             return Self::without();
         };
         Self {
-            rung: report.rung.name(),
+            rung: report.rung.name().into(),
             reason: report.reason(),
-            remedy: report.missed.first().map(|missed| missed.lack.remedy()),
+            remedy: report
+                .missed
+                .first()
+                .map(|missed| missed.lack.remedy().into()),
             overhead: report.overhead,
             max_overhead: report.max_overhead,
             runs_per_s: report.runs_per_s,
             run_ns: report.run_ns,
-            lost: Lost {
+            lost: LostReport {
                 waits: report.counters.waits_lost,
                 pauses: report.counters.ring_lost,
                 unpaired: report.unpaired,
@@ -81,29 +103,14 @@ impl Ebpf {
 
     fn without() -> Self {
         Self {
-            rung: Rung::Files.name(),
+            rung: Rung::Files.name().into(),
             reason: "the thread for kernel programs could not be started".to_owned(),
-            remedy: None,
-            overhead: 0.0,
-            max_overhead: 0.0,
-            runs_per_s: 0.0,
-            run_ns: 0.0,
-            lost: Lost {
-                waits: 0,
-                pauses: 0,
-                unpaired: 0,
-            },
-            groups: 0,
-            groups_left_out: 0,
-            capacity: 0,
-            jvm_libraries: 0,
-            jvm_fault: None,
-            unsampled: None,
+            ..Self::default()
         }
     }
 }
 
-impl Neighbour {
+impl NeighbourReport {
     /// Who takes the CPU from a scope most often, by the name of its scope.
     pub(super) fn of(scope: &ScopeSnapshot, all: &[ScopeSnapshot]) -> Option<Self> {
         let neighbour = scope.neighbour?;
@@ -111,7 +118,7 @@ impl Neighbour {
             .iter()
             .find(|other| other.kernel_slot == Some(neighbour.slot()));
         Some(Self {
-            scope: known.map_or_else(|| OTHER.into(), |known| Arc::clone(&known.name)),
+            scope: known.map_or(OTHER, |known| &*known.name).to_owned(),
             per_second: neighbour.per_second(),
         })
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tidegate_segment::board::Slot;
 use tidegate_segment::clock::monotonic_ns;
 
@@ -12,38 +12,41 @@ use crate::telemetry::facts::Facts;
 use crate::tenant::permit::Outstanding;
 
 /// Where the rules in force are from.
-#[derive(Debug, Serialize)]
-pub(super) struct Rules {
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RulesReport {
     /// Of all tenants.
-    count: usize,
-    directory: String,
+    pub count: u64,
+    /// The directory of all.
+    pub directory: String,
     /// Whether the directory is there.
-    found: bool,
+    pub found: bool,
     /// Seconds since they were read.
-    read_s: Option<f64>,
+    pub read_s: Option<f64>,
     /// Whether the last reload of configuration and rules was taken over.
-    reload_ok: bool,
+    pub reload_ok: bool,
 }
 
 /// Permits given over HTTP, which no process holds.
-#[derive(Debug, Serialize)]
-pub(super) struct HttpPermits {
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HttpPermitsReport {
     /// Not given back yet.
-    held: u64,
+    pub held: u64,
     /// Seconds since the first of them was given.
-    oldest_s: Option<f64>,
+    pub oldest_s: Option<f64>,
     /// Ended by the clock, of all resources.
-    expired_total: u64,
+    pub expired_total: u64,
 }
 
 pub(super) fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 
-impl Rules {
+impl RulesReport {
     pub(super) fn of(facts: &Facts, reload_ok: bool) -> Self {
         Self {
-            count: facts.rules,
+            count: u64::try_from(facts.rules).unwrap_or(u64::MAX),
             directory: shown(&facts.rules_directory),
             found: facts.rules_directory.is_dir(),
             read_s: facts.rules_read.map(|read| read.elapsed().as_secs_f64()),
@@ -52,7 +55,7 @@ impl Rules {
     }
 }
 
-impl HttpPermits {
+impl HttpPermitsReport {
     /// Those of a resource, or of all of these tenants.
     pub(super) fn of(tenants: &[Named], resource: Option<Slot>) -> Self {
         let (mut held, mut expired_total) = (Outstanding::default(), 0_u64);

@@ -1,8 +1,8 @@
 //! What the agent tells of itself and its decisions: one shape for HTTP and for the subcommands.
 
-mod ebpf;
+pub mod ebpf;
 pub mod explain;
-mod facts;
+pub mod facts;
 pub mod fill;
 pub mod rules;
 pub mod signal;
@@ -11,3 +11,8 @@ pub mod threads;
 mod turned_away;
 pub mod warnings;
 pub mod why;
+
+use std::borrow::Cow;
+
+/// A word of a bounded list. The agent has them all at hand; who reads a report takes what comes.
+pub type Word = Cow<'static, str>;

@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 
-use super::warnings::Warning;
+use super::warnings::WarningReport;
 use crate::host::tenants::Named;
 use crate::rule::expiry::Moment;
 use crate::rule::{Rest, Rule};
 
 /// A rule, as `GET /v1/rules` tells it.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct RuleReport {
     tenant: String,
     kind: &'static str,
     id: String,
@@ -26,20 +26,20 @@ pub struct Report {
     /// How long until it ends by itself; null where it does not.
     ends_in_s: Option<f64>,
     /// What of it has no effect, or is odd otherwise.
-    warnings: Vec<Warning>,
+    warnings: Vec<WarningReport>,
 }
 
 /// The rules of these tenants, in the order of their files.
-pub fn rules(tenants: &[Named]) -> Vec<Report> {
+pub fn rules(tenants: &[Named]) -> Vec<RuleReport> {
     tenants.iter().flat_map(rules_of).collect()
 }
 
-fn rules_of(named: &Named) -> Vec<Report> {
-    let limits = named.tenant.directory().limits();
+fn rules_of(named: &Named) -> Vec<RuleReport> {
+    let limits = named.tenant.directory().rule_index();
     let set = limits.rules();
     let rules = set.rules().iter();
     rules
-        .map(|rule| Report {
+        .map(|rule| RuleReport {
             tenant: named.name.to_string(),
             kind: rule.body.kind().name(),
             id: rule.id.clone(),
@@ -52,7 +52,7 @@ fn rules_of(named: &Named) -> Vec<Report> {
             ends_in_s: ends_in_s(rule),
             warnings: set
                 .warnings_of(rule)
-                .map(|fault| Warning::of(named, fault))
+                .map(|fault| WarningReport::of(named, fault))
                 .collect(),
         })
         .collect()

@@ -9,7 +9,7 @@ use crate::words::{many, number};
 
 /// Threads of a scope whose names begin alike.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Group {
+pub struct ThreadsReport {
     /// What the names begin with.
     name: String,
     /// How many there are.
@@ -23,10 +23,10 @@ pub struct Group {
 }
 
 /// The groups that used most CPU, the first one most.
-pub fn of(scope: &ScopeSnapshot) -> Vec<Group> {
+pub fn of(scope: &ScopeSnapshot) -> Vec<ThreadsReport> {
     let groups = scope.threads.iter();
     groups
-        .map(|(group, cpu_share)| Group {
+        .map(|(group, cpu_share)| ThreadsReport {
             name: group.name().replace(char::is_control, "?"),
             threads: group.threads,
             used_cpus: group.used_cpus,
@@ -39,7 +39,7 @@ pub fn of(scope: &ScopeSnapshot) -> Vec<Group> {
 /// As the reader of threads calls those that it did not tell apart.
 const OTHERS: &str = "...";
 
-impl fmt::Display for Group {
+impl fmt::Display for ThreadsReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             name,

@@ -1,7 +1,7 @@
 //! What is odd about the configuration and the rules in force, but taken. The same is said by `check`, in the log
 //! when it is loaded, and here for as long as it is in force.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tidegate_abi::signal::SignalId;
 
 use crate::control::Snapshot;
@@ -14,17 +14,19 @@ use crate::schema::fault::Fault;
 const LISTED_MAX: usize = 100;
 
 /// One warning.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Warning {
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WarningReport {
     /// Whose rules it is about; empty for the configuration.
-    tenant: String,
+    pub tenant: String,
+    /// What is odd.
     #[serde(flatten)]
-    fault: Fault,
+    pub fault: Fault,
     /// The same in words.
-    text: String,
+    pub text: String,
 }
 
-impl Warning {
+impl WarningReport {
     /// One about the rules of a tenant.
     pub fn of(named: &Named, fault: &Fault) -> Self {
         Self::new(&named.name, fault.clone())
@@ -40,14 +42,16 @@ impl Warning {
 }
 
 /// All of them, up to a bound.
-#[derive(Debug, Default, Serialize)]
-pub struct Warnings {
-    list: Vec<Warning>,
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WarningsReport {
+    /// The first ones.
+    pub list: Vec<WarningReport>,
     /// Those over the bound.
-    left_out: usize,
+    pub left_out: usize,
 }
 
-impl Warnings {
+impl WarningsReport {
     /// Those of these tenants; of the configuration for who sees the default tenant.
     pub(super) fn of(context: &Agent, tenants: &[Named], snapshot: &Snapshot) -> Self {
         let mut all = Self::default();
@@ -57,27 +61,27 @@ impl Warnings {
             .any(|named| std::sync::Arc::ptr_eq(&named.tenant, default))
         {
             for fault in context.warnings.get() {
-                all.add(Warning::new("", fault));
+                all.add(WarningReport::new("", fault));
             }
         }
         for named in tenants {
-            let limits = named.tenant.directory().limits();
+            let limits = named.tenant.directory().rule_index();
             let set = limits.rules();
             for fault in set.warnings() {
-                all.add(Warning::of(named, fault));
+                all.add(WarningReport::of(named, fault));
             }
             for fault in set
                 .rules()
                 .iter()
                 .flat_map(|rule| unmeasured(rule, snapshot))
             {
-                all.add(Warning::of(named, &fault));
+                all.add(WarningReport::of(named, &fault));
             }
         }
         all
     }
 
-    fn add(&mut self, warning: Warning) {
+    fn add(&mut self, warning: WarningReport) {
         // Tenants that share a directory share what is odd about it.
         if self.list.iter().any(|known| known.text == warning.text) {
             return;

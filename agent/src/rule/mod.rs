@@ -3,10 +3,6 @@
 //! One file per kind holds the table of its options and the checked form; a new kind begins with a
 //! file here. [`mod@file`] reads our TOML, [`sentinel`] reads Sentinel's JSON, [`set`] puts the rules of
 //! several files together.
-#![expect(
-    clippy::module_name_repetitions,
-    reason = "said without the module everywhere: rule set, rule key, parameter grade"
-)]
 
 pub mod amount;
 pub mod authority;

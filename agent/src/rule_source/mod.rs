@@ -1,8 +1,4 @@
 //! Where rules come from. A new source is a file here and a line in its callers' list.
-#![expect(
-    clippy::module_name_repetitions,
-    reason = "said without the module: a directory source, a directory watch"
-)]
 
 pub mod check;
 pub mod directory;

@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 use std::ops::Range;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::source::{Source, shown};
 use crate::plain::{Escaping, Plain};
@@ -25,7 +25,8 @@ pub(super) const TWICE: &str = "stands twice";
 pub(super) const UNKNOWN: &str = "no such option";
 
 /// A file, or where something stands in it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Place {
     /// The path as it was given.
     pub file: Arc<str>,
@@ -35,7 +36,7 @@ pub struct Place {
 }
 
 /// Line and column of a text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Point {
     /// From 1.
     pub line: usize,
@@ -74,7 +75,8 @@ impl fmt::Display for Place {
 }
 
 /// One fault: place, option, value, what is allowed and a hint; it is told as one sentence.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Fault {
     /// Where.
     #[serde(flatten)]

@@ -2,14 +2,16 @@
 
 use std::fmt::Write as _;
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::command::output::Failure;
 use crate::command::status;
 use crate::config::Config;
+use crate::report::facts::RulesReport;
+use crate::report::status::{AgentReport, StatusReport};
 use crate::rule_source::check::Report;
 use crate::words::{many, paragraph, span};
 
@@ -32,30 +34,6 @@ impl Check {
     }
 }
 
-#[derive(Deserialize)]
-struct Status {
-    agent: Agent,
-}
-
-#[derive(Deserialize)]
-struct Agent {
-    #[serde(default)]
-    pid: u32,
-    uptime_s: f64,
-    tick_ms: f64,
-    tick_late_p99_ms: f64,
-    rules: Option<Rules>,
-    /// `None` is nowhere.
-    metrics_listen: Option<SocketAddr>,
-}
-
-#[derive(Deserialize)]
-struct Rules {
-    count: u64,
-    reload_ok: bool,
-    directory: Option<PathBuf>,
-}
-
 /// All of them. `report` is what a check of the configuration found.
 pub(super) fn all(
     config: &Config,
@@ -63,38 +41,41 @@ pub(super) fn all(
     (runtime_dir, state): (Option<&Path>, &Path),
 ) -> Vec<Check> {
     let told = status::told(runtime_dir, "/v1/status");
-    let told = told.and_then(|body| status::read::<Status>(&body));
+    let told = told.and_then(|body| status::read::<StatusReport>(&body));
     let told = told.map(|status| status.agent);
     // An agent may have been started with another port or directory than those of the configuration.
     let metrics = port(config, told.as_ref().ok());
     let of_agent = told.as_ref().ok().and_then(|agent| agent.rules.as_ref());
-    let of_agent = of_agent.and_then(|rules| rules.directory.clone());
+    // An older agent does not tell which.
+    let of_agent = of_agent.filter(|rules| !rules.directory.is_empty());
     vec![
-        agent(told),
+        agent(told.as_ref()),
         configuration(report),
-        rules(of_agent.as_deref().unwrap_or(rules_dir)),
+        rules(of_agent.map_or(rules_dir, |rules| Path::new(&rules.directory))),
         metrics,
         disk(config, state),
     ]
 }
 
-fn agent(told: Result<Agent, Failure>) -> Check {
+fn agent(told: Result<&AgentReport, &Failure>) -> Check {
     let name = "agent";
     let agent = match told {
         Ok(agent) => agent,
-        Err(Failure::Failed(why) | Failure::Invalid(why)) => return Check::new(name, false, why),
+        Err(Failure::Failed(why) | Failure::Invalid(why)) => {
+            return Check::new(name, false, why.as_str());
+        }
         Err(Failure::Told(_code)) => return Check::new(name, false, "no agent answers"),
     };
-    let Agent {
+    let AgentReport {
         pid,
         uptime_s,
         tick_ms,
         tick_late_p99_ms: late,
         rules,
-        metrics_listen: _told_by_the_port,
+        ..
     } = agent;
-    let since = span(uptime_s);
-    if let Some(Rules {
+    let since = span(*uptime_s);
+    if let Some(RulesReport {
         reload_ok: false, ..
     }) = rules
     {
@@ -102,14 +83,14 @@ fn agent(told: Result<Agent, Failure>) -> Check {
                      `tidegate check` tells";
         return Check::new(name, false, found);
     }
-    if late >= tick_ms {
+    if let Some(late) = late.filter(|late| late >= tick_ms) {
         let found = format!(
             "ticks of {tick_ms:.0} ms come {late:.0} ms late; give the agent real-time scheduling \
              (LimitRTPRIO in its unit)"
         );
         return Check::new(name, false, found);
     }
-    let rules = rules.map_or_else(String::new, |rules| {
+    let rules = rules.as_ref().map_or_else(String::new, |rules| {
         format!(", {} in force", many(rules.count, "rule"))
     });
     Check::new(name, true, format!("answers: pid {pid}, up {since}{rules}"))
@@ -149,7 +130,7 @@ fn rules(directory: &Path) -> Check {
 }
 
 /// The port of the metrics: where `running` has it, or where this configuration would.
-fn port(config: &Config, running: Option<&Agent>) -> Check {
+fn port(config: &Config, running: Option<&AgentReport>) -> Check {
     let (name, http) = ("metrics", &config.http);
     let own = http.metrics_enabled.then_some(http.metrics_listen);
     let Some(address) = running.map_or(own, |agent| agent.metrics_listen) else {
@@ -262,7 +243,7 @@ mod tests {
         let taken = TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).unwrap();
         config.http.metrics_listen = taken.local_addr().unwrap();
         let checks = [
-            agent(Ok(running)),
+            agent(Ok(&running)),
             configuration(&report),
             rules(&directory.path().join("nowhere")),
             port(&config, None),
@@ -286,26 +267,26 @@ mod tests {
         assert!(port(&config, Some(&agent)).ok, "somebody answers there");
     }
 
-    fn agent_of(tick_late_p99_ms: f64, reload_ok: bool) -> Agent {
-        Agent {
+    fn agent_of(tick_late_p99_ms: f64, reload_ok: bool) -> AgentReport {
+        AgentReport {
             pid: 7,
             uptime_s: 7512.0,
             tick_ms: 100.0,
-            tick_late_p99_ms,
-            rules: Some(Rules {
+            tick_late_p99_ms: Some(tick_late_p99_ms),
+            rules: Some(RulesReport {
                 count: 8,
                 reload_ok,
-                directory: None,
+                ..RulesReport::default()
             }),
-            metrics_listen: None,
+            ..AgentReport::default()
         }
     }
 
     #[test]
     fn field_o11_an_agent_that_is_late_or_was_refused_a_reload_needs_doing() {
-        let agent_with = |late, reload_ok| agent(Ok(agent_of(late, reload_ok)));
+        let agent_with = |late, reload_ok| agent(Ok(&agent_of(late, reload_ok)));
         assert!(!agent_with(250.0, true).ok);
         assert!(!agent_with(0.0, false).ok);
-        assert!(!agent(Err(Failure::Failed("nobody is there".to_owned()))).ok);
+        assert!(!agent(Err(&Failure::Failed("nobody is there".to_owned()))).ok);
     }
 }

@@ -3,49 +3,28 @@
 
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::programs::rung_text;
 use crate::command::output::Failure;
 use crate::command::status;
+use crate::report::ebpf::EbpfReport;
+use crate::report::status::StatusReport;
 use crate::words::paragraph;
 
 /// What the running agent answers.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum Running {
-    Tells(Programs),
+    Tells(EbpfReport),
     Silent { no_answer: String },
-}
-
-/// Its programs.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Programs {
-    rung: String,
-    /// Why it is not a better one.
-    reason: String,
-    /// Shares of one CPU.
-    overhead: f64,
-    max_overhead: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    remedy: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Status {
-    agent: Agent,
-}
-
-#[derive(Deserialize)]
-struct Agent {
-    ebpf: Programs,
 }
 
 impl Running {
     /// Asks the agent whose sockets are in a directory, or where they usually are.
     pub(super) fn ask(runtime_dir: Option<&Path>) -> Self {
         let told = status::told(runtime_dir, "/v1/status");
-        let told = told.and_then(|body| status::read::<Status>(&body));
+        let told = told.and_then(|body| status::read::<StatusReport>(&body));
         match told {
             Ok(status) => Self::Tells(status.agent.ebpf),
             Err(Failure::Failed(no_answer) | Failure::Invalid(no_answer)) => {
@@ -65,7 +44,7 @@ impl Running {
             Self::Tells(programs) => {
                 let [percent, most] =
                     [programs.overhead, programs.max_overhead].map(|ratio| ratio * 100.0);
-                let Programs { rung, reason, .. } = programs;
+                let EbpfReport { rung, reason, .. } = programs;
                 let rung = rung_text(rung);
                 let told =
                     format!("{rung}, {percent:.2} % of one CPU, at most {most:.1} %: {reason}");
@@ -92,7 +71,7 @@ mod tests {
         let body = r#"{"agent":{"version":"1","ebpf":{"rung":"sched_info","overhead":0.001,"max_overhead":0.02,
             "reason":"not by btf: kernel programs cost more than max_overhead (2.6 % of one CPU for five seconds)",
             "remedy":"raise [ebpf] max_overhead","runs_per_s":7.0}},"scopes":[]}"#;
-        let status: Status = serde_json::from_str(body).unwrap();
+        let status: StatusReport = serde_json::from_str(body).unwrap();
         let mut text = String::new();
         Running::Tells(status.agent.ebpf).write(&mut text).unwrap();
         let text: Vec<&str> = text.split_whitespace().collect();

@@ -1,15 +1,13 @@
 //! How a rule is now, in a sentence.
 
-use std::collections::BTreeMap;
-
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::rule::degrade::tripped;
 use crate::words::{many, ms, number, percent};
 
 /// The figures of a rule as the agent tells them.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Now<'n>(pub &'n BTreeMap<String, Value>);
+pub(super) struct Now<'n>(pub &'n Map<String, Value>);
 
 impl Now<'_> {
     /// The sentence; whatever an agent of another version tells is told as it is.

@@ -1,10 +1,11 @@
 //! What an operator should look at: the first lines of a status.
 
-use super::report::{Before, Status};
+use super::before::Before;
+use crate::report::status::StatusReport;
 use crate::words::span;
 
 /// Each in a sentence, the most urgent first. A scope whose mark is passed and that refuses nobody is none.
-pub(super) fn findings(status: &Status, before: &Before<'_>) -> Vec<String> {
+pub(super) fn findings(status: &StatusReport, before: &Before<'_>) -> Vec<String> {
     let mut found = Vec::new();
     found.extend(rules(status));
     found.extend(late(status));
@@ -39,7 +40,7 @@ pub(super) fn findings(status: &Status, before: &Before<'_>) -> Vec<String> {
     found
 }
 
-fn rules(status: &Status) -> Option<String> {
+fn rules(status: &StatusReport) -> Option<String> {
     if let Some(refused) = &status.agent.reload_refused {
         return Some(format!("{refused}; `tidegate check` tells why"));
     }
@@ -56,7 +57,7 @@ fn rules(status: &Status) -> Option<String> {
     None
 }
 
-fn late(status: &Status) -> Option<String> {
+fn late(status: &StatusReport) -> Option<String> {
     let agent = &status.agent;
     let late = agent
         .tick_late_p99_ms

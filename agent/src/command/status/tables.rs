@@ -2,14 +2,19 @@
 
 use std::fmt::Write as _;
 
-use super::report::{Before, Client, Resource, Scope, Status};
+use super::before::Before;
 use crate::config::DEFAULT_TENANT;
+use crate::report::status::{ClientReport, ResourceReport, ScopeReport, StatusReport};
 use crate::words::{WIDTH, number, paragraph};
 
 /// Rows of a table that are shown unless all are asked for.
 const ROWS: usize = 20;
 
-pub(super) fn scopes(text: &mut String, status: &Status, before: &Before<'_>) -> std::fmt::Result {
+pub(super) fn scopes(
+    text: &mut String,
+    status: &StatusReport,
+    before: &Before<'_>,
+) -> std::fmt::Result {
     let width = name_width(status.scopes.iter().map(|scope| scope.name.as_str()), 24);
     writeln!(
         text,
@@ -25,7 +30,7 @@ pub(super) fn scopes(text: &mut String, status: &Status, before: &Before<'_>) ->
 fn scope_row(
     text: &mut String,
     width: usize,
-    scope: &Scope,
+    scope: &ScopeReport,
     before: &Before<'_>,
 ) -> std::fmt::Result {
     let limit = scope.limits.inflight.map(|limit| limit.to_string());
@@ -47,7 +52,7 @@ fn scope_row(
 }
 
 /// A mark that is passed while nobody is refused is no overload to an operator.
-fn state(scope: &Scope) -> &str {
+fn state(scope: &ScopeReport) -> &str {
     if scope.state == "overload" && !scope.refuses {
         "busy"
     } else {
@@ -57,7 +62,7 @@ fn state(scope: &Scope) -> &str {
 
 pub(super) fn resources(
     text: &mut String,
-    status: &Status,
+    status: &StatusReport,
     before: &Before<'_>,
     all: bool,
 ) -> std::fmt::Result {
@@ -66,7 +71,7 @@ pub(super) fn resources(
     if rows.is_empty() {
         return Ok(());
     }
-    let refused_rate = |row| before.rate_of_resource(row, Resource::refused);
+    let refused_rate = |row| before.rate_of_resource(row, ResourceReport::refused);
     let passed_rate = |row| before.rate_of_resource(row, |one| one.passed_total);
     rows.sort_by(|a, b| {
         let key = |row| [refused_rate(row), passed_rate(row)].map(Option::unwrap_or_default);
@@ -126,12 +131,12 @@ fn first_of(rules: &[String], room: usize) -> String {
 }
 
 /// The agent's own resources, for names that got no slot, say something once they were used.
-fn is_of_interest(resource: &Resource) -> bool {
+fn is_of_interest(resource: &ResourceReport) -> bool {
     let is_own = resource.name.starts_with("__");
     !is_own || resource.passed_total > 0 || resource.refused() > 0 || resource.inflight > 0
 }
 
-pub(super) fn clients(text: &mut String, clients: &[Client], all: bool) -> std::fmt::Result {
+pub(super) fn clients(text: &mut String, clients: &[ClientReport], all: bool) -> std::fmt::Result {
     if clients.is_empty() {
         return Ok(());
     }
@@ -148,7 +153,7 @@ pub(super) fn clients(text: &mut String, clients: &[Client], all: bool) -> std::
             0 => "-".to_owned(),
             pid => pid.to_string(),
         };
-        let Client {
+        let ClientReport {
             uid,
             door,
             scope,
@@ -164,7 +169,7 @@ pub(super) fn clients(text: &mut String, clients: &[Client], all: bool) -> std::
     more(text, clients.len(), shown_rows)
 }
 
-fn name_of(client: &Client) -> String {
+fn name_of(client: &ClientReport) -> String {
     let name = match client.name.trim() {
         "" if client.pid == 0 => "(of another pid namespace)",
         "" => "(without a name)",

@@ -2,15 +2,17 @@
 
 use std::fmt::Write as _;
 
+use super::before::Before;
 use super::findings::findings;
-use super::report::{Agent, Before, Course, Scope, Signal, Status};
 use super::tables;
 use super::warnings;
 use crate::procfs::Fault;
+use crate::report::signal::SignalReport;
+use crate::report::status::{AgentReport, CourseReport, ScopeReport, StatusReport};
 use crate::words::{many, number, paragraph, percent, signal, span};
 
 /// The status as text of several lines.
-pub(super) fn text(status: &Status, before: &Before<'_>, verbose: bool) -> String {
+pub(super) fn text(status: &StatusReport, before: &Before<'_>, verbose: bool) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
     let _cannot: std::fmt::Result = write_status(&mut text, status, before, verbose);
@@ -19,7 +21,7 @@ pub(super) fn text(status: &Status, before: &Before<'_>, verbose: bool) -> Strin
 
 fn write_status(
     text: &mut String,
-    status: &Status,
+    status: &StatusReport,
     before: &Before<'_>,
     verbose: bool,
 ) -> std::fmt::Result {
@@ -37,7 +39,11 @@ fn write_status(
     Ok(())
 }
 
-fn write_findings(text: &mut String, status: &Status, before: &Before<'_>) -> std::fmt::Result {
+fn write_findings(
+    text: &mut String,
+    status: &StatusReport,
+    before: &Before<'_>,
+) -> std::fmt::Result {
     let version = &status.agent.version;
     let found = findings(status, before);
     match found.len() {
@@ -51,9 +57,8 @@ fn write_findings(text: &mut String, status: &Status, before: &Before<'_>) -> st
     Ok(())
 }
 
-fn write_agent(text: &mut String, agent: &Agent) -> std::fmt::Result {
-    let Agent {
-        version: _,
+fn write_agent(text: &mut String, agent: &AgentReport) -> std::fmt::Result {
+    let AgentReport {
         uptime_s,
         tick_ms,
         tick_late_p99_ms,
@@ -62,7 +67,7 @@ fn write_agent(text: &mut String, agent: &Agent) -> std::fmt::Result {
         config,
         rules,
         http_permits,
-        reload_refused: _,
+        ..
     } = agent;
     write!(
         text,
@@ -108,7 +113,7 @@ fn write_agent(text: &mut String, agent: &Agent) -> std::fmt::Result {
 }
 
 /// All that is known of a scope.
-fn write_scope(text: &mut String, scope: &Scope) -> std::fmt::Result {
+fn write_scope(text: &mut String, scope: &ScopeReport) -> std::fmt::Result {
     writeln!(text, "\nscope {}", scope.name)?;
     if let Some(course) = &scope.course {
         paragraph(text, "  ", &course_of(&scope.state, course))?;
@@ -120,7 +125,7 @@ fn write_scope(text: &mut String, scope: &Scope) -> std::fmt::Result {
             "  callers that hold no permit: at most {limit} a second"
         )?;
     }
-    let names = scope.signals.keys().map(String::len);
+    let names = scope.signals.keys().map(|name| name.len());
     let width = names.max().unwrap_or_default();
     for (name, signal) in &scope.signals {
         write_signal(text, name, width, signal)?;
@@ -135,21 +140,26 @@ fn write_scope(text: &mut String, scope: &Scope) -> std::fmt::Result {
 }
 
 /// Nothing where the signal belongs to another kind of scope.
-fn write_signal(text: &mut String, name: &str, width: usize, told: &Signal) -> std::fmt::Result {
+fn write_signal(
+    text: &mut String,
+    name: &str,
+    width: usize,
+    told: &SignalReport,
+) -> std::fmt::Result {
     match told {
-        Signal::Value { value, unit } => {
+        SignalReport::Measured { value, unit } => {
             writeln!(text, "  {name:<width$}  {}", signal(*value, unit))
         }
-        Signal::Missing { not_measured } if is_elsewhere(not_measured) => Ok(()),
-        Signal::Missing { not_measured } => {
+        SignalReport::Missing { not_measured, .. } if is_elsewhere(not_measured) => Ok(()),
+        SignalReport::Missing { not_measured, .. } => {
             writeln!(text, "  {name:<width$}  not measured: {not_measured}")
         }
     }
 }
 
 /// How long it is in its state, and what it takes to leave it.
-fn course_of(state: &str, course: &Course) -> String {
-    let Course {
+fn course_of(state: &str, course: &CourseReport) -> String {
+    let CourseReport {
         since_s,
         changes_total,
         demand,

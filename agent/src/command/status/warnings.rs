@@ -2,33 +2,25 @@
 
 use std::fmt::Write as _;
 
-use serde::Deserialize;
-
+use crate::report::warnings::{WarningReport, WarningsReport};
 use crate::words::paragraph;
-
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct Warnings {
-    list: Vec<Warning>,
-    left_out: usize,
-}
-
-#[derive(Debug, Deserialize)]
-struct Warning {
-    text: String,
-}
 
 /// So many are shown to who does not ask for all: the scopes, which come after them, are what one looks for.
 const BRIEF: usize = 3;
 
 /// One line for each; nothing where there are none.
-pub(super) fn write(text: &mut String, warnings: &Warnings, verbose: bool) -> std::fmt::Result {
-    let Warnings { list, left_out } = warnings;
+pub(super) fn write(
+    text: &mut String,
+    warnings: &WarningsReport,
+    verbose: bool,
+) -> std::fmt::Result {
+    let WarningsReport { list, left_out } = warnings;
     if list.is_empty() {
         return Ok(());
     }
     writeln!(text, "\nwarnings")?;
     let most = if verbose { list.len() } else { BRIEF };
-    for Warning { text: warning } in list.iter().take(most) {
+    for WarningReport { text: warning, .. } in list.iter().take(most) {
         paragraph(text, "  ", warning)?;
     }
     let more = list.len().saturating_sub(most).saturating_add(*left_out);
@@ -52,16 +44,17 @@ mod tests {
             "\nwarnings\n  a.toml:1:1 flow[0].mode \"off\"\n  and 2 more; `tidegate check` lists all\n"
         );
         let mut none = String::new();
-        write(&mut none, &Warnings::default(), true).unwrap();
+        write(&mut none, &WarningsReport::default(), true).unwrap();
         assert_eq!(none, "");
     }
 
     #[test]
     fn field_o11_many_warnings_do_not_push_the_scopes_out_of_sight() {
-        let of = |one: usize| Warning {
+        let of = |one: usize| WarningReport {
             text: format!("a.toml:{one}"),
+            ..WarningReport::default()
         };
-        let warnings = Warnings {
+        let warnings = WarningsReport {
             list: (0..40).map(of).collect(),
             left_out: 2,
         };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Extension;
-use axum::extract::{ConnectInfo, Path, State};
+use axum::extract::{ConnectInfo, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::Response;
 use axum::routing::{MethodRouter, get};
@@ -17,7 +17,7 @@ use super::input::{self, EXPLAIN};
 use super::reports::{Report, Reports};
 use crate::host::Agent;
 use crate::host::tenants::Named;
-use crate::report::explain::Explained;
+use crate::report::explain::ExplainReport;
 use crate::schema::source::shown;
 
 /// A report, as far as the caller may see it.
@@ -35,13 +35,13 @@ pub(super) async fn explain(
     Extension(reports): Extension<Arc<Reports>>,
     ConnectInfo(caller): ConnectInfo<Caller>,
     uri: Uri,
-) -> Result<Json<Explained>, Wrong> {
+) -> Result<Json<ExplainReport>, Wrong> {
     let mut fields = Fields::of_query(&uri, &EXPLAIN)?;
     let name = input::resource(&mut fields)?;
     let tenant = input::name(&mut fields, "tenant")?;
     let named = tenant_of(tenant, &caller, &context)?;
     let asked = name.clone();
-    let explain = move |context: &Agent| Explained::of(context, &named, &asked);
+    let explain = move |context: &Agent| ExplainReport::of(context, &named, &asked);
     let explained = reports.once(caller.holder, explain).await?;
     explained.map(Json).ok_or_else(|| {
         let text = format!(
@@ -65,13 +65,6 @@ fn tenant_of(name: Option<String>, caller: &Caller, context: &Agent) -> Result<N
         let text = format!("tenant = \"{name}\" is none that you may see; allowed: {allowed}");
         Wrong::new(StatusCode::NOT_FOUND, text)
     })
-}
-
-pub(super) async fn put_rules(Path(kind): Path<String>) -> Wrong {
-    let text = format!(
-        "rules of kind {kind} cannot be put over HTTP yet; write a file into the rules directory"
-    );
-    Wrong::new(StatusCode::NOT_IMPLEMENTED, text)
 }
 
 /// What is told over TCP has no caller, and is of all tenants.

@@ -23,7 +23,7 @@ use super::exchange::{Counted, busy, kept, room_for_answer};
 use super::line::{Lines, WITHIN};
 use crate::host::Agent;
 use crate::places::Holder;
-use crate::report::status::{self, Status};
+use crate::report::status::{self, ResourceReport, ScopeReport, StatusReport};
 use crate::report::{fill, rules};
 use crate::telemetry::scrape;
 
@@ -56,7 +56,7 @@ impl Report {
     fn make(self, view: &View, context: &Agent, length: usize) -> Result<Vec<u8>, Wrong> {
         let seen = &view.tenants(context);
         match self {
-            Self::Status => json(&Status::of(context, seen)),
+            Self::Status => json(&StatusReport::of(context, seen)),
             Self::Scopes => json(&Scopes {
                 scopes: status::scopes(&context.control.snapshot()),
             }),
@@ -80,19 +80,19 @@ impl Report {
 
 #[derive(Serialize)]
 struct Scopes {
-    scopes: Vec<status::Scope>,
+    scopes: Vec<ScopeReport>,
 }
 
 #[derive(Serialize)]
 struct Resources {
-    resources: Vec<status::Resource>,
+    resources: Vec<ResourceReport>,
 }
 
 #[derive(Serialize)]
 struct Rules {
     /// That of the caller's own tenant.
     generation: u64,
-    rules: Vec<rules::Report>,
+    rules: Vec<rules::RuleReport>,
 }
 
 fn json(report: &impl Serialize) -> Result<Vec<u8>, Wrong> {

@@ -6,7 +6,7 @@ mod now;
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tidegate_abi::board::Needs;
 use tidegate_abi::decision::{Mode, RefusalKind};
@@ -14,76 +14,84 @@ use tidegate_segment::board::{Record, Rule as Line, Slot};
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::ledger::{LastRefused, NodeCounts};
 
-use super::facts::HttpPermits;
+use super::Word;
+use super::facts::HttpPermitsReport;
 use super::rules::ends_in_s;
-use super::status::{Resource, Scope, scopes};
-use super::warnings::Warning;
+use super::status::{ResourceReport, ScopeReport, scopes};
+use super::warnings::WarningReport;
 use crate::host::Agent;
 use crate::host::tenants::Named;
-use crate::rule::{Body, Rest, Rule, RuleSet};
+use crate::rule::{Body, Rule, RuleSet};
 use crate::tenant::Tenant;
 use crate::tenant::compile::plain::{Limit, Quantity};
 use crate::tenant::directory::Found;
-use crate::tenant::limit::Placed;
+use crate::tenant::rule_index::Placed;
 
 /// A resource, explained.
-#[derive(Debug, Serialize)]
-pub struct Explained {
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ExplainReport {
     /// Its name.
-    resource: String,
+    pub resource: String,
     /// The tenant that it is of.
-    tenant: String,
+    pub tenant: String,
     /// The resource that counts for it: itself, `__other__` where it got no slot of its own, null where
     /// nothing has been asked of it yet.
-    counted_as: Option<String>,
+    pub counted_as: Option<String>,
     /// Totals of that resource.
-    counts: Option<Resource>,
+    pub counts: Option<ResourceReport>,
     /// Its permits that were given over HTTP.
-    http_permits: Option<HttpPermits>,
+    pub http_permits: Option<HttpPermitsReport>,
     /// The rules that act on it, in the order in which they are asked.
-    rules: Vec<RuleNow>,
+    pub rules: Vec<RuleNowReport>,
     /// The scopes, the host first: any of them may refuse inbound work.
-    scopes: Vec<Scope>,
+    pub scopes: Vec<ScopeReport>,
 }
 
 /// A rule, and what it did.
-#[derive(Debug, Serialize)]
-struct RuleNow {
-    id: String,
-    kind: &'static str,
-    mode: &'static str,
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RuleNowReport {
+    /// Its id.
+    pub id: String,
+    /// Word for its kind.
+    pub kind: Word,
+    /// Word for its mode.
+    pub mode: Word,
     /// Where it stands.
-    place: String,
+    pub place: String,
     /// Requests that it refused.
-    refused_total: u64,
+    pub refused_total: u64,
     /// Requests that it would have refused if it did not only observe.
-    observed_total: u64,
+    pub observed_total: u64,
     /// The last of them; null before the first.
-    last: Option<Last>,
+    pub last: Option<LastRefusalReport>,
     /// Why no request is held against it; null where requests are.
-    not_in_force: Option<&'static str>,
+    pub not_in_force: Option<Word>,
     /// Whether its `strained_count` is in force.
-    strained: bool,
+    pub strained: bool,
     /// How long until it ends by itself; null where it does not.
-    ends_in_s: Option<f64>,
+    pub ends_in_s: Option<f64>,
     /// What of it has no effect, or is odd otherwise.
-    warnings: Vec<Warning>,
+    pub warnings: Vec<WarningReport>,
     /// How it is now.
-    now: Value,
+    pub now: Value,
 }
 
 /// A refusal.
-#[derive(Debug, Serialize)]
-struct Last {
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LastRefusalReport {
     /// The value measured.
-    value: u32,
+    pub value: u32,
     /// The limit it was held against.
-    limit: u32,
-    ago_ms: u64,
+    pub limit: u32,
+    /// How long ago, ms.
+    pub ago_ms: u64,
 }
 
 /// Where the figures of a resource are.
-struct Place<'c> {
+struct ResourceView<'c> {
     tenant: &'c Tenant,
     resource: &'c str,
     slot: Slot,
@@ -93,13 +101,13 @@ struct Place<'c> {
     now_ns: u64,
 }
 
-impl Explained {
+impl ExplainReport {
     /// Explains a resource of a tenant, without making a new one of it; `None` if nothing has been asked of
     /// it and no rule is for it.
     pub fn of(context: &Agent, named: &Named, resource: &str) -> Option<Self> {
         let tenant = &*named.tenant;
         let found = tenant.directory().known(resource);
-        let limits = tenant.directory().limits();
+        let limits = tenant.directory().rule_index();
         let (counted_as, place) = match found {
             Some(Found { slot, overflow }) => {
                 let name = if overflow {
@@ -107,7 +115,7 @@ impl Explained {
                 } else {
                     resource
                 };
-                (Some(name.to_owned()), Place::of(tenant, name, slot))
+                (Some(name.to_owned()), ResourceView::of(tenant, name, slot))
             }
             None => (None, None),
         };
@@ -123,9 +131,9 @@ impl Explained {
         let system = limits.system_rules();
         let rules = system.chain(placed).map(|placed| match &place {
             Some(place) => place.rule(&placed),
-            None => RuleNow::idle(placed.rule),
+            None => RuleNowReport::idle(placed.rule),
         });
-        let rules = rules.chain(resting.into_iter().map(RuleNow::idle));
+        let rules = rules.chain(resting.into_iter().map(RuleNowReport::idle));
         let mut rules: Vec<_> = rules.collect();
         for rule in &mut rules {
             rule.add_warnings(named, limits.rules());
@@ -135,29 +143,29 @@ impl Explained {
             tenant: named.name.to_string(),
             http_permits: place
                 .as_ref()
-                .map(|place| HttpPermits::of(std::slice::from_ref(named), Some(place.slot))),
+                .map(|place| HttpPermitsReport::of(std::slice::from_ref(named), Some(place.slot))),
             rules,
             counts: place
                 .as_ref()
-                .map(|place| Resource::of(named, &Arc::from(place.resource), place.slot)),
+                .map(|place| ResourceReport::of(named, &Arc::from(place.resource), place.slot)),
             counted_as,
             scopes: scopes(&context.control.snapshot()),
         })
     }
 }
 
-impl RuleNow {
+impl RuleNowReport {
     /// A rule on a resource of which nothing was asked.
     fn idle(rule: &Rule) -> Self {
         Self {
             id: rule.id.clone(),
-            kind: rule.body.kind().name(),
-            mode: rule.mode.name(),
+            kind: rule.body.kind().name().into(),
+            mode: rule.mode.name().into(),
             place: rule.place.to_string(),
             refused_total: 0,
             observed_total: 0,
             last: None,
-            not_in_force: rule.rest().map(Rest::text),
+            not_in_force: rule.rest().map(|rest| rest.text().into()),
             strained: rule.usual.is_some(),
             ends_in_s: ends_in_s(rule),
             warnings: Vec::new(),
@@ -172,11 +180,11 @@ impl RuleNow {
             .find(|rule| rule.id == self.id && rule.body.kind().name() == self.kind);
         let warnings = own.into_iter().flat_map(|rule| set.warnings_of(rule));
         self.warnings
-            .extend(warnings.map(|fault| Warning::of(named, fault)));
+            .extend(warnings.map(|fault| WarningReport::of(named, fault)));
     }
 }
 
-impl<'c> Place<'c> {
+impl<'c> ResourceView<'c> {
     fn of(tenant: &'c Tenant, resource: &'c str, slot: Slot) -> Option<Self> {
         Some(Self {
             tenant,
@@ -189,7 +197,7 @@ impl<'c> Place<'c> {
         })
     }
 
-    fn rule(&self, placed: &Placed<'_>) -> RuleNow {
+    fn rule(&self, placed: &Placed<'_>) -> RuleNowReport {
         let number = placed.number();
         let line = self.lines.iter().find(|line| line.number == number);
         let (refused, last) = match line {
@@ -197,12 +205,12 @@ impl<'c> Place<'c> {
             None => self.of_node(placed),
         };
         let observes = placed.rule.mode == Mode::Observe;
-        RuleNow {
+        RuleNowReport {
             refused_total: if observes { 0 } else { refused },
             observed_total: if observes { refused } else { 0 },
             last: last.map(|last| self.last(last)),
             now: self.now(placed, line),
-            ..RuleNow::idle(placed.rule)
+            ..RuleNowReport::idle(placed.rule)
         }
     }
 
@@ -259,7 +267,7 @@ impl<'c> Place<'c> {
 
     /// System rules look at all inbound work, whatever its resource.
     fn of_inbound(&self, placed: &Placed<'_>) -> (u64, Option<LastRefused>) {
-        let system = self.tenant.directory().limits().system();
+        let system = self.tenant.directory().rule_index().system();
         let number = Some(placed.number());
         let node = self.tenant.ledger().node(Slot::INBOUND.index);
         node.map_or((0, None), |node| {
@@ -273,9 +281,9 @@ impl<'c> Place<'c> {
         })
     }
 
-    fn last(&self, last: LastRefused) -> Last {
+    fn last(&self, last: LastRefused) -> LastRefusalReport {
         let ago_ns = self.now_ns.saturating_sub(last.at_ns);
-        Last {
+        LastRefusalReport {
             value: last.value,
             limit: last.limit,
             ago_ms: ago_ns / 1_000_000,

@@ -10,16 +10,16 @@ use tidegate_segment::board::{FlowLimit, ParamLimit, Rule as Line, RuleKind, Slo
 use tidegate_segment::ledger::State;
 use tidegate_segment::sync::Ordering;
 
-use super::Place;
+use super::ResourceView;
 use crate::rule::authority::Listing;
 use crate::rule::flow::{Grade, LimitOrigin, Strategy};
 use crate::rule::{Body, Flow};
 use crate::tenant::directory::part_name;
-use crate::tenant::limit::{Part, Placed};
+use crate::tenant::rule_index::{Part, Placed};
 
 const NS_PER_MS: u64 = 1_000_000;
 
-impl Place<'_> {
+impl ResourceView<'_> {
     /// How a rule is; `line` is what the board has of it, where it is not plain.
     pub(super) fn now(&self, placed: &Placed<'_>, line: Option<&Line>) -> Value {
         match &placed.rule.body {

@@ -6,8 +6,8 @@ use super::*;
 use crate::host::tests::agent;
 use crate::tenant::callers::Caller;
 use crate::tenant::decide::Waits;
-use crate::tenant::limit::tests::limits;
 use crate::tenant::question::Question;
+use crate::tenant::rule_index::tests::rule_index;
 
 const RULES: &str = r#"
     [[flow]]
@@ -82,7 +82,7 @@ async fn stay(context: &Agent, resource: &str) {
 
 /// The rules of a resource by their ids.
 fn rules(context: &Agent, resource: &str) -> serde_json::Map<String, Value> {
-    let explained = Explained::of(context, own(context), resource).unwrap();
+    let explained = ExplainReport::of(context, own(context), resource).unwrap();
     let explained = serde_json::to_value(explained).unwrap();
     let rules = explained["rules"].as_array().unwrap().iter();
     rules
@@ -94,7 +94,7 @@ fn rules(context: &Agent, resource: &str) -> serde_json::Map<String, Value> {
 async fn every_rule_tells_what_it_refused_the_last_figures_and_how_it_is() {
     let context = agent();
     let directory = own(&context).tenant.directory();
-    directory.publish(limits(RULES), 0).unwrap();
+    directory.publish(rule_index(RULES), 0).unwrap();
     assert!(ask(&context, "b").await);
     assert!(!ask(&context, "b").await);
     let rules = rules(&context, "b");
@@ -125,7 +125,7 @@ async fn plain_rules_are_told_apart_by_what_they_count() {
     let directory = own(&context).tenant.directory();
     let plain = "[[flow]]\nid = \"a second\"\nresource = \"a\"\ncount = 1\n\
                  [[flow]]\nid = \"at once\"\nresource = \"c\"\ngrade = \"concurrency\"\ncount = 0";
-    directory.publish(limits(plain), 0).unwrap();
+    directory.publish(rule_index(plain), 0).unwrap();
     let mut refused = 0;
     for _call in 0..3 {
         refused += u64::from(!ask(&context, "a").await);
@@ -169,7 +169,7 @@ async fn rules_that_observe_tell_the_last_request_that_they_would_have_refused()
         "[[flow]]\nresource = \"d\"\ncount = 100\n".to_owned(),
         flow("beside it", "d", a_second),
     ];
-    directory.publish(limits(&rules.concat()), 0).unwrap();
+    directory.publish(rule_index(&rules.concat()), 0).unwrap();
     for resource in ["a", "b", "c", "d"] {
         for _call in 0..5 {
             stay(&context, resource).await;
@@ -188,7 +188,7 @@ async fn rules_that_observe_tell_the_last_request_that_they_would_have_refused()
         assert_eq!(observed(&context, resource, id), [3, 4, 2], "{id}");
     }
     let host = "[[system]]\nid = \"host\"\nconcurrency = 15\nmode = \"observe\"";
-    directory.publish(limits(host), 10_000_000).unwrap();
+    directory.publish(rule_index(host), 10_000_000).unwrap();
     stay(&context, "a").await;
     assert_eq!(observed(&context, "a", "host"), [1, 20, 15]);
 }
@@ -199,16 +199,16 @@ async fn a_resource_that_nobody_asked_for_has_its_rules_and_is_not_made() {
     let directory = own(&context).tenant.directory();
     directory
         .publish(
-            limits("[[flow]]\nid = \"all\"\nresource = \"x.*\"\nregex = true\ncount = 1"),
+            rule_index("[[flow]]\nid = \"all\"\nresource = \"x.*\"\nregex = true\ncount = 1"),
             0,
         )
         .unwrap();
     let before = directory.list().len();
-    let explained = Explained::of(&context, own(&context), "xyz").unwrap();
+    let explained = ExplainReport::of(&context, own(&context), "xyz").unwrap();
     let explained = serde_json::to_value(explained).unwrap();
     assert_eq!(explained["counted_as"], Value::Null);
     assert_eq!(explained["rules"][0]["id"], "all");
     assert_eq!(explained["rules"][0]["now"], Value::Null);
     assert_eq!(directory.list().len(), before);
-    assert!(Explained::of(&context, own(&context), "y").is_none());
+    assert!(ExplainReport::of(&context, own(&context), "y").is_none());
 }

@@ -67,14 +67,14 @@ fn field_o11_signals_and_threads_come_with_v() {
 
 #[test]
 fn field_o5_a_high_load_that_refuses_nobody_is_nothing_wrong() {
-    let now: Status = serde_json::from_str(STATUS).unwrap();
-    let now = Status {
+    let now: StatusReport = serde_json::from_str(STATUS).unwrap();
+    let now = StatusReport {
         scopes: now.scopes.into_iter().take(1).collect(),
         resources: Vec::new(),
         ..now
     };
     let before = Before {
-        status: &Status::default(),
+        status: &StatusReport::default(),
         seconds: 1.0,
     };
     let text = text(&now, &before, false);

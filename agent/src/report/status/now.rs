@@ -1,0 +1,244 @@
+//! The status as it is now.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_abi::board::ScopeWord;
+use tidegate_abi::decision::{RefusalKind, ScopeState};
+use tidegate_segment::board::Slot;
+use tidegate_segment::clock::monotonic_ns;
+use tidegate_segment::ledger::NodeCounts;
+
+use super::{
+    AgentReport, BreakerReport, ClientReport, CourseReport, LimitsReport, ResourceReport,
+    ScopeReport, StatusReport, TriggerReport,
+};
+use crate::control::{ScopeSnapshot, Snapshot, WaiterRung};
+use crate::ebpf::Telemetry;
+use crate::host::Agent;
+use crate::host::tenants::Named;
+use crate::procfs::readable;
+use crate::report::ebpf::{EbpfReport, NeighbourReport};
+use crate::report::facts::{HttpPermitsReport, RulesReport, shown};
+use crate::report::signal::SignalReport;
+use crate::report::warnings::WarningsReport;
+use crate::report::why::{refuses, why};
+use crate::report::{Word, threads, turned_away};
+use crate::signal::{Pressure, TriggerForm};
+use crate::tenant::Tenant;
+use crate::tenant::breakers::BreakerNow;
+use crate::tenant::client::Client as Connected;
+
+/// Most rules that are named of a resource.
+const RULES_MAX: usize = 8;
+
+impl StatusReport {
+    /// The status now, of the agent, the scopes and these tenants.
+    pub fn of(context: &Agent, tenants: &[Named]) -> Self {
+        let snapshot = context.control.snapshot();
+        let default = &context.tenants.default_one().tenant;
+        let facts = context.facts.lock().clone();
+        Self {
+            agent: AgentReport {
+                version: env!("CARGO_PKG_VERSION").into(),
+                uptime_s: context.started.elapsed().as_secs_f64(),
+                tick_ms: context.tick.as_secs_f64() * 1e3,
+                tick_late_p99_ms: Some(snapshot.late_p99.as_secs_f64() * 1e3),
+                ticks: snapshot.ticks,
+                scheduling: snapshot.scheduling.name().into(),
+                clock: snapshot.clock().into(),
+                psi_triggers: psi_triggers(&snapshot),
+                ebpf: EbpfReport::of(context.kernel.as_ref().map(Telemetry::report).as_ref()),
+                rules_generation: default.board().rules_generation(),
+                pid: std::process::id(),
+                directory: shown(&facts.directory),
+                config: facts.config_file.as_deref().map(shown),
+                rules: Some(RulesReport::of(&facts, context.reload_succeeded())),
+                metrics_listen: facts.metrics_listen,
+                http_permits: HttpPermitsReport::of(tenants, None),
+                reload_refused: context.reload.refused(),
+                turned_away: turned_away::by_bound(context),
+            },
+            scopes: scopes(&snapshot),
+            resources: resources(tenants),
+            clients: clients(tenants, &snapshot),
+            warnings: WarningsReport::of(context, tenants, &snapshot),
+        }
+    }
+}
+
+fn psi_triggers(snapshot: &Snapshot) -> BTreeMap<Word, TriggerReport> {
+    let states = snapshot.triggers.states.into_iter();
+    let triggers = states.map(|state| TriggerReport {
+        rung: state.map_or("none", TriggerForm::name).into(),
+        reason: state.err().map(|refusal| refusal.to_string()),
+    });
+    let names = Pressure::ALL.map(Pressure::name).into_iter();
+    names.map(Word::from).zip(triggers).collect()
+}
+
+/// The scopes, the host first.
+pub fn scopes(snapshot: &Snapshot) -> Vec<ScopeReport> {
+    let (now_ns, all) = (snapshot.now_ns, &snapshot.scopes);
+    let scopes = all.iter();
+    scopes
+        .map(|scope| ScopeReport::of(scope, all, now_ns))
+        .collect()
+}
+
+/// The resources of these tenants, in the order of their slots.
+pub fn resources(tenants: &[Named]) -> Vec<ResourceReport> {
+    let of_tenant = |named: &Named| {
+        let directory = named.tenant.directory();
+        let all = directory.list().into_iter();
+        let all = all.map(|(name, slot)| ResourceReport::of(named, &name, slot));
+        all.collect::<Vec<_>>()
+    };
+    tenants.iter().flat_map(of_tenant).collect()
+}
+
+fn clients(tenants: &[Named], snapshot: &Snapshot) -> Vec<ClientReport> {
+    let of_tenant = |named| clients_of(named, snapshot);
+    tenants.iter().flat_map(of_tenant).collect()
+}
+
+fn clients_of(named: &Named, snapshot: &Snapshot) -> Vec<ClientReport> {
+    let tenant = &named.tenant;
+    let clients = tenant.clients().list().into_iter();
+    clients
+        .map(|client| ClientReport {
+            tenant: named.name.to_string(),
+            pid: client.who.pid,
+            uid: client.who.uid,
+            name: client.who.name.clone(),
+            door: if client.who.seat.is_some() {
+                "shm".into()
+            } else {
+                "socket".into()
+            },
+            no_seat: client.who.no_seat.clone(),
+            scope: scope_name(snapshot, client.scope()),
+            held: held(tenant, &client),
+        })
+        .collect()
+}
+
+fn scope_name(snapshot: &Snapshot, index: u32) -> String {
+    let found = snapshot.scopes.iter().find(|scope| scope.index == index);
+    found.map_or_else(|| index.to_string(), |scope| scope.name.to_string())
+}
+
+/// Inbound permits of the client's seat, and those that the agent holds for it.
+fn held(tenant: &Tenant, client: &Connected) -> u64 {
+    let seated = client.who.seat.map_or(0, |seat| {
+        let word = tenant.board().seat(seat.index);
+        if word.live && word.generation == seat.generation {
+            tenant.ledger().seat_inflight(seat.index, word)
+        } else {
+            0
+        }
+    });
+    client.held().saturating_add(u64::from(seated))
+}
+
+impl ScopeReport {
+    fn of(scope: &ScopeSnapshot, all: &[ScopeSnapshot], now_ns: u64) -> Self {
+        let published = &scope.published;
+        let readings = scope.readings.iter();
+        Self {
+            name: scope.name.to_string(),
+            cgroup: scope.cgroup.as_ref().map(|path| readable(path)),
+            state: scope.published.state.name().into(),
+            cause: scope.published.cause.name().into(),
+            why: why(scope),
+            refuses: refuses(scope),
+            inflight: scope.counts.inflight,
+            passed_total: scope.counts.passed,
+            refused_total: scope.counts.refused,
+            shed_total: scope.counts.shed,
+            evidence: scope.published.evidence.names().map(Word::from).collect(),
+            course: Some(CourseReport {
+                since_s: Duration::from_nanos(now_ns.saturating_sub(scope.since_ns)).as_secs_f64(),
+                changes_total: scope.changes,
+                demand: published.demand,
+                healthy_ticks: [published.healthy_seen, published.healthy_needed],
+                ineffective: published.ineffective,
+                resting: published.resting,
+            }),
+            signals: readings
+                .map(|(id, reading)| (id.name().into(), SignalReport::of(id, reading)))
+                .collect(),
+            waiters: WaiterRung::of(&scope.readings).name().into(),
+            threads: threads::of(scope),
+            neighbour: NeighbourReport::of(scope, all),
+            limits: LimitsReport {
+                inflight: inflight_limit(scope),
+                allowed_qps: scope.published.allowed_qps,
+                cutoff: scope.cutoff,
+                load_mark: scope.load_mark,
+                cpu_mark: scope.published.cpu_mark,
+            },
+        }
+    }
+}
+
+/// The limit that holds now; `None` is no limit.
+pub(in crate::report) fn inflight_limit(scope: &ScopeSnapshot) -> Option<u32> {
+    let word = scope.published.word();
+    let limit = match word.state {
+        ScopeState::Healthy | ScopeState::Cold => word.entry,
+        ScopeState::Overload => word.tight,
+        ScopeState::Reject => 0,
+    };
+    (limit < ScopeWord::LIMIT_MAX).then_some(limit)
+}
+
+impl ResourceReport {
+    /// A resource by its slot.
+    pub(in crate::report) fn of(named: &Named, name: &Arc<str>, slot: Slot) -> Self {
+        let counts = named.tenant.seats().node_counts(slot);
+        let breakers = named.tenant.breakers_of(name, slot, monotonic_ns());
+        let kinds = RefusalKind::ALL.iter().zip(counts.refused);
+        Self {
+            tenant: named.name.to_string(),
+            name: name.to_string(),
+            passed_total: counts.passed,
+            refused_total: kinds
+                .map(|(kind, count)| (kind.name().into(), count))
+                .collect(),
+            inflight: counts.inflight,
+            rt_ms: mean_ms(&counts),
+            rules: first_rules(named, name),
+            breakers: breakers.into_iter().map(BreakerReport::of).collect(),
+        }
+    }
+}
+
+fn first_rules(named: &Named, name: &str) -> Vec<String> {
+    let limits = named.tenant.directory().rule_index();
+    let placed = limits.of_resource(name).into_iter().take(RULES_MAX);
+    placed
+        .map(|placed| format!("{} {}", placed.rule.body.kind().name(), placed.rule.id))
+        .collect()
+}
+
+impl BreakerReport {
+    fn of(now: BreakerNow) -> Self {
+        Self {
+            state: now.state.name().into(),
+            left_ms: now.left_ns.div_ceil(1_000_000),
+            opened_total: now.changes.open,
+            rule: now.rule,
+        }
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a mean for people; over 2^53 ns the last digits do not matter"
+)]
+fn mean_ms(counts: &NodeCounts) -> Option<f64> {
+    let mean_ns = counts.rt_ns as f64 / counts.success as f64;
+    (counts.success > 0).then_some(mean_ns / 1e6)
+}
