@@ -8,7 +8,7 @@
 use tidegate_limits::fairness::share::Asked;
 use tidegate_segment::ledger::ScopeCounts;
 
-use super::driver::Pages;
+use super::pages::Pages;
 use crate::tenant::HOST;
 
 /// What a seat did in a tick.

@@ -8,33 +8,25 @@ use tidegate_abi::board::SurgeWord;
 use tidegate_abi::decision::ScopeState;
 use tidegate_abi::signal::SignalId;
 use tidegate_limits::fairness::tenants;
-use tidegate_segment::board::{ScopeReport, TickWriter};
-use tidegate_segment::ledger::Ledger;
+use tidegate_segment::board::ScopeReport;
 
 use super::clock_watch::ClockWatch;
 use super::counts::Counts;
 use super::fairness::{Fairness, Judged};
 use super::lateness::Lateness;
 use super::listeners::Listeners;
+use super::mailbox::{Handle, Mailbox};
 use super::measure::Tick;
+use super::pages::Pages;
 use super::plan::{Plan, Planned};
-use super::request::{Handle, Mailbox, Request};
+use super::request::Request;
+use super::scheduling::Scheduling;
 use super::scope::{Place, Scope};
 use super::services_cpu::ServicesCpu;
 use super::snapshot::{ScopeSnapshot, SnapshotCell, Triggers};
-use super::thread::Scheduling;
 use crate::recording::Tap;
 use crate::signal::{Fired, GROUPS_MAX, Group, GroupKey, Sampler, TopThreads, TriggerStates};
 use crate::tenant::{HOST, OPEN_SCOPE};
-
-/// The pages of a tenant as the tick needs them: its role on the board, and the ledger.
-#[derive(Debug)]
-pub struct Pages {
-    /// Writes heartbeat, clock and scopes.
-    pub writer: TickWriter,
-    /// Counts what the tenant's services do.
-    pub ledger: Ledger,
-}
 
 /// What a tick came to for a scope.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use tidegate_limits::fairness::cutoff::{Cutoff, Inlet};
 use tidegate_limits::fairness::share::{self, Member};
 
 use super::counts::{Counts, SeatTick};
-use super::driver::Pages;
+use super::pages::Pages;
 use super::plan::Weights;
 use crate::tenant::HOST;
 

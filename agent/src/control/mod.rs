@@ -22,7 +22,7 @@
 //!
 //! # Inside
 //! `thread` wakes at absolute times, or earlier when a pressure trigger fires, and takes down how late it was · `driver` is one tick: take
-//! `request`s, sample, and for each `scope` turn readings and `counts` into a sample of the law
+//! `request`s out of the `mailbox`, sample, and for each `scope` turn readings and `counts` into a sample of the law
 //! (`measure`, `declared_cpus`), step the law, divide its limit (`fairness`), publish; then `clock_watch` and the heartbeat · `listeners` looks at accept queues · `plan` says which
 //! settings a scope has, `scope_finder` which scope a process is in · `snapshot` is what others read of it all.
 //!
@@ -37,9 +37,12 @@ mod driver;
 mod fairness;
 mod lateness;
 mod listeners;
+mod mailbox;
 mod measure;
+mod pages;
 mod plan;
 mod request;
+mod scheduling;
 mod scope;
 mod scope_finder;
 mod services_cpu;
@@ -47,10 +50,13 @@ mod snapshot;
 mod thread;
 
 pub use clock_watch::ClockWatch;
-pub use driver::{Driver, Pages};
+pub use driver::Driver;
+pub use mailbox::Handle;
 pub use measure::WaiterRung;
+pub use pages::Pages;
 pub use plan::{Declared, Plan, Weights};
-pub use request::{Event, Handle, Overrun};
+pub use request::{Event, Overrun};
+pub use scheduling::Scheduling;
 pub use scope_finder::ScopeFinder;
 pub use snapshot::{ScopeSnapshot, Snapshot, Triggers};
-pub use thread::{Scheduling, Ticking, start};
+pub use thread::{Ticking, start};

@@ -1,18 +1,15 @@
-//! How the rest of the agent talks with the tick: bounded queues in both directions.
+//! What the tick is asked for, and what it tells.
 
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 
 use tidegate_abi::decision::{Cause, ScopeState};
 
 use super::listeners::Listener;
 use super::plan::Plan;
-use super::scope_finder::{Freed, ScopeFinder};
-use super::snapshot::{Snapshot, SnapshotCell};
-use crate::tenant::client::Client;
 
 /// Requests and events that wait at most.
-const QUEUE: usize = 1024;
+pub(super) const QUEUE: usize = 1024;
 
 /// What the tick is asked for.
 #[derive(Debug)]
@@ -52,103 +49,3 @@ pub enum Event {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{QUEUE} requests wait for the next tick already; try again after it")]
 pub struct Overrun;
-
-/// The rest of the agent's end.
-#[derive(Debug)]
-pub struct Handle {
-    requests: SyncSender<Request>,
-    events: Mutex<Receiver<Event>>,
-    snapshot: SnapshotCell,
-    finder: ScopeFinder,
-}
-
-impl Handle {
-    /// Finds the scopes of processes, for the doors.
-    pub fn scope_finder(&self) -> ScopeFinder {
-        self.finder.clone()
-    }
-
-    /// Puts other settings in force with the next tick. What the scopes have learned stays.
-    ///
-    /// # Errors
-    /// Too many requests wait.
-    pub fn set_plan(&self, plan: Plan) -> Result<(), Overrun> {
-        let request = Request::Plan(Box::new(plan));
-        match self.requests.try_send(request) {
-            // A tick that has ended takes no plan, and needs none.
-            Ok(()) | Err(TrySendError::Disconnected(_)) => Ok(()),
-            Err(TrySendError::Full(_)) => Err(Overrun),
-        }
-    }
-
-    /// Watches the accept queue of a listening socket, by its `SO_COOKIE`, as long as a client is
-    /// connected.
-    ///
-    /// # Errors
-    /// Too many requests wait.
-    pub fn watch_listener(&self, cookie: u64, client: &Arc<Client>) -> Result<(), Overrun> {
-        let client = Arc::downgrade(client);
-        let request = Request::Listener(Listener { cookie, client });
-        match self.requests.try_send(request) {
-            // A tick that has ended watches nothing.
-            Ok(()) | Err(TrySendError::Disconnected(_)) => Ok(()),
-            Err(TrySendError::Full(_)) => Err(Overrun),
-        }
-    }
-
-    /// What happened since the last call, oldest first.
-    pub fn events(&self) -> impl Iterator<Item = Event> {
-        // A queue that a panic left behind is still in order.
-        let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        events.try_iter().collect::<Vec<_>>().into_iter()
-    }
-
-    /// The control loop as it was after the last tick.
-    pub fn snapshot(&self) -> Snapshot {
-        self.snapshot.get()
-    }
-}
-
-/// The tick's end.
-#[derive(Debug)]
-pub(super) struct Mailbox {
-    requests: Receiver<Request>,
-    events: SyncSender<Event>,
-    pub lost: u64,
-    /// Counts the places that became free, so that nobody believes an old answer.
-    pub freed: Freed,
-}
-
-impl Mailbox {
-    /// Both ends.
-    pub(super) fn new(snapshot: SnapshotCell) -> (Self, Handle) {
-        let (ask, requests) = sync_channel(QUEUE);
-        let (events, told) = sync_channel(QUEUE);
-        let finder = ScopeFinder::new(ask.clone());
-        let mailbox = Self {
-            requests,
-            events,
-            lost: 0,
-            freed: finder.freed(),
-        };
-        let handle = Handle {
-            requests: ask,
-            events: Mutex::new(told),
-            snapshot,
-            finder,
-        };
-        (mailbox, handle)
-    }
-
-    /// The next request.
-    pub(super) fn take(&self) -> Option<Request> {
-        self.requests.try_recv().ok()
-    }
-
-    /// Tells of an event; one that finds no room is counted.
-    pub(super) fn tell(&mut self, event: Event) {
-        if self.events.try_send(event).is_err() {
-            self.lost = self.lost.saturating_add(1);
-        }
-    }
-}

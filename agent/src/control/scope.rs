@@ -10,9 +10,10 @@ use tidegate_segment::board::ScopeReport;
 use tidegate_segment::ledger::ScopeCounts;
 
 use super::declared_cpus;
+use super::mailbox::Mailbox;
 use super::measure::Tick;
 use super::plan::Planned;
-use super::request::{Event, Mailbox};
+use super::request::Event;
 use super::snapshot::ScopeSnapshot;
 use crate::recording::{Record, line};
 use crate::signal::{GroupKey, Neighbour, PatternKey, Readings, TopThreads};

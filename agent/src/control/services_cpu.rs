@@ -14,7 +14,7 @@ use tidegate_abi::signal::SignalId;
 use tidegate_limits::law::HISTORY_TICKS;
 
 use super::counts::Counts;
-use super::driver::Pages;
+use super::pages::Pages;
 use super::scope::{Place, Scope};
 use crate::signal::Sampler;
 use crate::tenant::HOST;

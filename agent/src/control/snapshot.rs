@@ -7,7 +7,7 @@ use std::time::Duration;
 use tidegate_limits::law::Published;
 use tidegate_segment::ledger::ScopeCounts;
 
-use super::thread::Scheduling;
+use super::scheduling::Scheduling;
 use crate::signal::{Fired, Neighbour, Readings, TopThreads, TriggerRefusal, TriggerStates};
 
 /// The control loop as it was after a tick.

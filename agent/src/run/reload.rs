@@ -16,7 +16,7 @@ use crate::rule_source::{DirectorySource, RuleSource as _, check, of_config};
 use crate::schema::fault::Fault;
 use crate::tenant::Tenant;
 use crate::tenant::directory::{PublishFault, Published, TooSoon};
-use crate::tenant::limit::Limits;
+use crate::tenant::rule_index::RuleIndex;
 
 /// Reads the rules of every tenant and puts those of each in force as one. Returns how many there are.
 ///
@@ -60,7 +60,7 @@ async fn rules_of(
     keep: &RuleKeep,
 ) -> Result<usize, Vec<Fault>> {
     let (rules, documents) = source.load_still().await?;
-    source.check_successor(&rules, named.tenant.directory().limits().rules())?;
+    source.check_successor(&rules, named.tenant.directory().rule_index().rules())?;
     let count = begin(source, rules, &named.tenant).await?;
     keep.keep(&named.name, documents);
     Ok(count)
@@ -75,7 +75,7 @@ pub(super) async fn begin(
     mut rules: RuleSet,
     tenant: &Tenant,
 ) -> Result<usize, Vec<Fault>> {
-    let before = Arc::clone(tenant.directory().limits().rules());
+    let before = Arc::clone(tenant.directory().rule_index().rules());
     // What was said of the same files is not said again.
     for warning in rules.warnings() {
         if !before.warnings().contains(warning) {
@@ -96,7 +96,7 @@ pub(super) async fn end_rules(tenants: &Tenants) -> Result<usize, Vec<Fault>> {
     let mut ended = 0_usize;
     for named in tenants.iter() {
         let tenant = &named.tenant;
-        let before = Arc::clone(tenant.directory().limits().rules());
+        let before = Arc::clone(tenant.directory().rule_index().rules());
         let Some(next) = before.ended_by(Moment::now()) else {
             continue;
         };
@@ -123,7 +123,7 @@ pub(super) async fn strain_rules(tenants: &Tenants, strained: bool) -> Result<us
     let mut changed = 0_usize;
     for named in tenants.iter() {
         let tenant = &named.tenant;
-        let before = Arc::clone(tenant.directory().limits().rules());
+        let before = Arc::clone(tenant.directory().rule_index().rules());
         if let Some(next) = before.strained(strained) {
             Box::pin(put_in_force(&Arc::new(next), tenant, "rules")).await?;
             changed = changed.saturating_add(1);
@@ -138,7 +138,7 @@ pub(super) fn next_end(tenants: &Tenants) -> Option<Duration> {
         named
             .tenant
             .directory()
-            .limits()
+            .rule_index()
             .rules()
             .next_end(Moment::now())
     });
@@ -168,7 +168,7 @@ async fn put_in_force(
 /// Two sets must not follow each other faster than readers can read; the second waits a little.
 async fn publish(rules: &Arc<RuleSet>, tenant: &Tenant) -> Result<Published, RuleFault> {
     loop {
-        let limits = Limits::of(Arc::clone(rules));
+        let limits = RuleIndex::of(Arc::clone(rules));
         match tenant.publish(limits, monotonic_ns()) {
             Ok(published) => return Ok(published),
             Err(PublishFault::NoRoom(fault)) => return Err(fault),

@@ -44,7 +44,7 @@ pub(super) fn breaker(tenant: &Tenant, name: &str, change: &BreakerChange) {
 
 /// What opened it, against which threshold.
 fn tripped(tenant: &Tenant, now: &BreakerNow) -> Option<String> {
-    let limits = tenant.directory().limits();
+    let limits = tenant.directory().rule_index();
     let mut rules = limits.rules().rules().iter();
     let rule = rules.find(|rule| rule.id == now.rule)?;
     match &rule.body {

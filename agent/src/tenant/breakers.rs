@@ -69,7 +69,7 @@ impl BreakerWatch {
 impl Tenant {
     /// Every breaker, at `now_ns`.
     pub fn breakers(&self, now_ns: u64) -> Vec<BreakerNow> {
-        let limits = self.directory().limits();
+        let limits = self.directory().rule_index();
         let has_any = limits.rules().rules().iter();
         if !has_any
             .clone()
@@ -107,7 +107,7 @@ impl Tenant {
         let tally = Tally::at(tally, now_ns, interval_ns);
         Some(BreakerNow {
             resource: Arc::clone(name),
-            rule: self.directory().limits().id(line.number)?.to_owned(),
+            rule: self.directory().rule_index().id(line.number)?.to_owned(),
             state: Breaker::state(&breaker, word, now_ns),
             left_ns: breaker.left_ns(word, now_ns),
             // Any service can write the words.
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
     use crate::tenant::callers::Caller;
     use crate::tenant::decide::Waits;
-    use crate::tenant::limit::tests::limits;
+    use crate::tenant::rule_index::tests::rule_index;
     use crate::tenant::tests::tenant;
 
     #[tokio::test]
@@ -160,7 +160,7 @@ mod tests {
             recovery_timeout = "1ms"
             probe_lease = "1h"
         "#;
-        let published = tenant.directory().publish(limits(rules), 0).unwrap();
+        let published = tenant.directory().publish(rule_index(rules), 0).unwrap();
         assert_eq!(published.unplaced, []);
         let slot = tenant.directory().resolve("payment").slot;
         let ask = || tenant.enter(Caller::HOST, slot, Request::default(), Waits::HELD);
@@ -221,7 +221,7 @@ mod tests {
         .map(|rule| format!("[[degrade]]\n{rule}\n{common}\n"));
         let published = tenant
             .directory()
-            .publish(limits(&rules.concat()), 0)
+            .publish(rule_index(&rules.concat()), 0)
             .unwrap();
         assert_eq!(published.unplaced, []);
         for byte in [0x7f, 0x00, 0x3f, 0x80, 0xff] {

@@ -21,7 +21,7 @@ mod take_up;
 mod unused;
 
 use super::compile::room::Room;
-use super::limit::{Limits, Part};
+use super::rule_index::{Part, RuleIndex};
 use idle::Idle;
 use name::is_part;
 pub use name::{INBOUND_NAME, OVERFLOW_NAME, part_name};
@@ -62,7 +62,7 @@ pub struct Directory {
 #[derive(Debug, Default)]
 struct View {
     slots: HashMap<Arc<str>, Slot>,
-    limits: Arc<Limits>,
+    limits: Arc<RuleIndex>,
 }
 
 #[derive(Debug)]
@@ -131,7 +131,7 @@ impl Directory {
     fn shared(&self, name: &str) -> Found {
         // Not while a set is published that has others.
         let _writer = self.writer.lock();
-        let limits = self.limits();
+        let limits = self.rule_index();
         let slot = self.find(limits.overflow(name));
         Found {
             slot: slot.unwrap_or(Slot::OVERFLOW),
@@ -148,7 +148,7 @@ impl Directory {
     ) -> Option<Slot> {
         let whole = part_name(resource, part, name);
         let known = self.find(&whole);
-        if known.is_some() || !self.limits().wants_part(resource, part, name) {
+        if known.is_some() || !self.rule_index().wants_part(resource, part, name) {
             return known;
         }
         self.add_new(&whole, PARTS_SHARE, uid)
@@ -193,7 +193,7 @@ impl Directory {
     }
 
     /// The limits in force, and the rules they were made of.
-    pub fn limits(&self) -> Arc<Limits> {
+    pub fn rule_index(&self) -> Arc<RuleIndex> {
         Arc::clone(&self.view.read().limits)
     }
 

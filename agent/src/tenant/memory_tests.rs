@@ -11,8 +11,8 @@ use tidegate_segment::gate::{Arg, Request, Step, Verdict};
 use tidegate_segment::lane;
 
 use super::Tenant;
-use super::limit::Limits;
-use super::limit::tests::limits;
+use super::rule_index::RuleIndex;
+use super::rule_index::tests::rule_index;
 use super::tests::tenant;
 
 const MIB: u64 = 1024 * 1024;
@@ -68,11 +68,11 @@ fn check_memory_of_many(rule: &str) {
         let resource = format!("orders/create-from-basket/{number:06}");
         writeln!(rules, "{rule}\nresource = \"{resource}\"").unwrap();
     }
-    let rules = Arc::clone(limits(&rules).rules());
+    let rules = Arc::clone(rule_index(&rules).rules());
     // Twice, so that both copies of the rules are written.
     for now_ns in [0, SECOND_NS] {
         let published = directory
-            .publish(Limits::of(Arc::clone(&rules)), now_ns)
+            .publish(RuleIndex::of(Arc::clone(&rules)), now_ns)
             .unwrap();
         assert_eq!(published.unplaced, []);
     }
@@ -100,7 +100,7 @@ fn a_million_values_of_a_parameter_take_no_more_memory_than_one() {
     let tenant = tenant(Geometry::new(1024, 4, 2, 2).unwrap());
     let directory = tenant.directory();
     let rule = "[[param]]\nresource = \"query\"\nindex = 0\ncount = 1";
-    directory.publish(limits(rule), 0).unwrap();
+    directory.publish(rule_index(rule), 0).unwrap();
     let slot = directory.resolve("query").slot;
     let ask = |value: u64| {
         let value = Arg::One(name_hash(&value.to_le_bytes()));

@@ -10,7 +10,7 @@ use tidegate_segment::gate::{Arg, Request, Step, Verdict};
 use tidegate_segment::lane::Lane;
 
 use super::Tenant;
-use super::limit::tests::limits;
+use super::rule_index::tests::rule_index;
 use super::tests::{Scripted, tenant};
 
 const SECOND: u64 = 1_000_000_000;
@@ -37,7 +37,7 @@ impl Story {
         // Sets follow each other by a second.
         self.publishes += 1;
         let at_ns = self.publishes * SECOND;
-        let published = self.tenant.directory().publish(limits(rules), at_ns);
+        let published = self.tenant.directory().publish(rule_index(rules), at_ns);
         assert_eq!(published.unwrap().unplaced, []);
     }
 

@@ -13,7 +13,7 @@ use tidegate_segment::board::{Record, Slot};
 
 use super::Tenant;
 use super::directory::{PublishFault, Published};
-use super::limit::Limits;
+use super::rule_index::RuleIndex;
 
 /// A rule and what it did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,12 +81,12 @@ impl Tenant {
     ///
     /// # Errors
     /// Those of the directory; the set before stays in force then.
-    pub fn publish(&self, limits: Limits, now_ns: u64) -> Result<Published, PublishFault> {
+    pub fn publish(&self, limits: RuleIndex, now_ns: u64) -> Result<Published, PublishFault> {
         let mut counts = self.rule_counts.lock();
         counts.look(self, New::Counts);
         let published = self.directory.publish(limits, now_ns)?;
         counts.look(self, New::Begins);
-        counts.forget_others(&self.directory.limits());
+        counts.forget_others(&self.directory.rule_index());
         Ok(published)
     }
 
@@ -94,7 +94,7 @@ impl Tenant {
     pub fn rule_counts(&self) -> Vec<RuleCount> {
         let mut counts = self.rule_counts.lock();
         counts.look(self, New::Counts);
-        let limits = self.directory.limits();
+        let limits = self.directory.rule_index();
         let idle: HashSet<_> = limits.not_in_force().map(std::ptr::from_ref).collect();
         let rules = limits.rules().rules().iter();
         let in_force = rules.filter(|rule| !idle.contains(&std::ptr::from_ref(*rule)));
@@ -114,7 +114,7 @@ impl Tenant {
 
 impl RuleCounts {
     fn look(&mut self, tenant: &Tenant, new: New) {
-        let limits = tenant.directory().limits();
+        let limits = tenant.directory().rule_index();
         let before = std::mem::take(&mut self.seen);
         for seen in all_seen(tenant) {
             let last = match (before.get(&seen.spot), new) {
@@ -140,7 +140,7 @@ impl RuleCounts {
     }
 
     /// Forgets rules that are gone.
-    fn forget_others(&mut self, limits: &Limits) {
+    fn forget_others(&mut self, limits: &RuleIndex) {
         let rules = limits.rules().rules().iter();
         let keys: HashSet<_> = rules.map(|rule| (rule.body.kind(), &*rule.id)).collect();
         self.sums
@@ -239,7 +239,7 @@ fn of_node(tenant: &Tenant, slot: Slot, record: &Record) -> Vec<Seen> {
 
 /// System rules: the first of each mode stands for all of it.
 fn of_inbound(tenant: &Tenant) -> Vec<Seen> {
-    let system = tenant.directory().limits().system();
+    let system = tenant.directory().rule_index().system();
     let Some(node) = tenant.ledger().node(Slot::INBOUND.index) else {
         return Vec::new();
     };
@@ -267,7 +267,7 @@ mod tests {
     use super::*;
     use crate::tenant::callers::Caller;
     use crate::tenant::decide::Waits;
-    use crate::tenant::limit::tests::limits;
+    use crate::tenant::rule_index::tests::rule_index;
     use crate::tenant::tests::tenant;
 
     async fn ask(tenant: &Tenant, resource: &str, times: usize) {
@@ -299,13 +299,13 @@ mod tests {
     /// A set of rules in force on fresh pages.
     fn tenant_of(rules: &str) -> Tenant {
         let tenant = tenant(Geometry::new(32, 4, 2, 2).unwrap());
-        let published = tenant.publish(limits(rules), 0).unwrap();
+        let published = tenant.publish(rule_index(rules), 0).unwrap();
         assert_eq!(published.unplaced, []);
         tenant
     }
 
     fn reload(tenant: &Tenant, rules: &str) {
-        let published = tenant.publish(limits(rules), monotonic_ns()).unwrap();
+        let published = tenant.publish(rule_index(rules), monotonic_ns()).unwrap();
         assert_eq!(published.unplaced, []);
     }
 

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
     use crate::tenant::callers::Caller;
     use crate::tenant::decide::Waits;
-    use crate::tenant::limit::tests::limits;
+    use crate::tenant::rule_index::tests::rule_index;
     use crate::tenant::tests::tenant;
 
     const RULES: &str = r#"
@@ -106,7 +106,7 @@ mod tests {
     #[tokio::test]
     async fn field_b6_a_ledger_that_was_written_all_over_is_given_back_and_what_counts_stays() {
         let tenant = tenant(Geometry::new(4096, 32, 4, 2).unwrap());
-        tenant.directory().publish(limits(RULES), 0).unwrap();
+        tenant.directory().publish(rule_index(RULES), 0).unwrap();
         let [a, b] = ["a", "b"].map(|name| tenant.directory().resolve(name).slot);
         let enter = |slot| tenant.enter(Caller::HOST, slot, Request::default(), Waits::HELD);
         let Verdict::Admitted(held) = enter(a).await else {

@@ -15,7 +15,7 @@ use tidegate_agent::rule::{Quirks, RuleSet};
 use tidegate_agent::rule_source::directory::read;
 use tidegate_agent::tenant::OPEN_SCOPE;
 use tidegate_agent::tenant::directory::Directory;
-use tidegate_agent::tenant::limit::Limits;
+use tidegate_agent::tenant::rule_index::RuleIndex;
 use tidegate_segment::board::{self, Board, Process, ScopeReport, Settings, Slot, TickWriter};
 use tidegate_segment::clock::Clock;
 use tidegate_segment::gate::{Arg, Gate, Name, Request, Step, Verdict};
@@ -61,11 +61,11 @@ impl Sets {
         }
     }
 
-    fn limits(&self, which: usize) -> Limits {
+    fn limits(&self, which: usize) -> RuleIndex {
         let source = Source::new("every_kind.toml", self.rules[which % 2].as_str());
         let rules = read("every_kind.toml".as_ref(), &source).rules;
         let set = RuleSet::build(rules, self.quirks).expect("the rules are valid");
-        Limits::of(set.into())
+        RuleIndex::of(set.into())
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Value, json};
 use tidegate_agent::rule::Quirks;
-use tidegate_agent::tenant::limit::Part;
+use tidegate_agent::tenant::rule_index::Part;
 use tidegate_limits::statistics::max_success_qps;
 use tidegate_segment::board::Slot;
 use tidegate_segment::ledger::{Node as PageNode, NodeCounts};
@@ -169,7 +169,7 @@ impl Figures {
         };
         // Without quirks a node of an origin that no rule wants is not kept: there is nothing to ask.
         let (resource, origin) = node;
-        let limits = world.directory.limits();
+        let limits = world.directory.rule_index();
         if !self.words && !origin.is_empty() && !limits.wants_part(resource, Part::Origin, origin) {
             return Value::Null;
         }

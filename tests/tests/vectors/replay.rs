@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tidegate_abi::board::name_hash;
 use tidegate_abi::decision::{Direction, Outcome, Reason, RefusalKind};
 use tidegate_agent::rule::Quirks;
-use tidegate_agent::tenant::limit::Part;
+use tidegate_agent::tenant::rule_index::Part;
 use tidegate_limits::breaker::State;
 use tidegate_limits::number::whole_ms;
 use tidegate_segment::board::{RuleKind, Slot};

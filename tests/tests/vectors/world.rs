@@ -12,7 +12,7 @@ use tidegate_agent::rule_source::directory::read;
 use tidegate_agent::schema::source::Source;
 use tidegate_agent::tenant::OPEN_SCOPE;
 use tidegate_agent::tenant::directory::Directory;
-use tidegate_agent::tenant::limit::Limits;
+use tidegate_agent::tenant::rule_index::RuleIndex;
 use tidegate_limits::pacing::Pacing;
 use tidegate_segment::board::{self, Process, Settings, TickWriter};
 use tidegate_segment::clock::Clock;
@@ -129,7 +129,7 @@ impl World {
             }
         })?;
         // Another list with the same valid rules: Sentinel builds their state anew.
-        if !again && self.is_sentinel() && same_flows(&set, self.directory.limits().rules()) {
+        if !again && self.is_sentinel() && same_flows(&set, self.directory.rule_index().rules()) {
             let others = set.rules().iter().filter(|rule| rule.body.flow().is_none());
             let others = RuleSet::build(others.cloned().collect(), self.quirks);
             self.publish(others.map_err(|faults| Unloaded::Otherwise(format!("{faults:?}")))?)?;
@@ -140,7 +140,7 @@ impl World {
     fn publish(&mut self, set: RuleSet) -> Result<(), Unloaded> {
         self.publishes += 1;
         let now_ns = self.publishes * 1_000_000_000;
-        let published = self.directory.publish(Limits::of(set.into()), now_ns);
+        let published = self.directory.publish(RuleIndex::of(set.into()), now_ns);
         let published = published.map_err(|fault| Unloaded::Otherwise(fault.to_string()))?;
         if published.unplaced.is_empty() {
             Ok(())
@@ -152,7 +152,7 @@ impl World {
 
     /// The place of a rule in the list that is loaded.
     pub(crate) fn place_of(&self, number: u32) -> Option<u64> {
-        let limits = self.directory.limits();
+        let limits = self.directory.rule_index();
         let index = usize::try_from(number).ok()?;
         let path = &limits.rules().rules().get(index)?.path;
         path.trim_matches(['[', ']']).parse().ok()

@@ -11,7 +11,7 @@ use super::plain::SECOND;
 use super::{Compiler, nanos};
 use crate::rule::Flow;
 use crate::rule::flow::{Behavior, Grade, LimitOrigin, Strategy};
-use crate::tenant::limit::Placed;
+use crate::tenant::rule_index::Placed;
 
 /// What a flow rule becomes; `all` are the rules of the resource.
 pub(super) fn kind(

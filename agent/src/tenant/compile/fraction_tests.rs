@@ -7,7 +7,7 @@ use tidegate_abi::geometry::Geometry;
 use tidegate_segment::gate::{Request, Step, Verdict};
 use tidegate_segment::lane::Lane;
 
-use crate::tenant::limit::tests::limits;
+use crate::tenant::rule_index::tests::rule_index;
 use crate::tenant::tests::{Scripted, tenant};
 
 const MS: u64 = 1_000_000;
@@ -63,7 +63,7 @@ fn compare(
 ) -> Result<(), TestCaseError> {
     let tenant = tenant(Geometry::new(8, 2, 2, 2).unwrap());
     let text = format!("[[flow]]\nresource = \"a\"\ncount = {count:?}\n{lines}");
-    tenant.directory().publish(limits(&text), 0).unwrap();
+    tenant.directory().publish(rule_index(&text), 0).unwrap();
     let slot = tenant.directory().resolve("a").slot;
     let mut naive = Naive {
         count,

@@ -23,7 +23,7 @@ use tidegate_segment::board::{
     Subject,
 };
 
-use super::limit::{Limits, Placed};
+use super::rule_index::{Placed, RuleIndex};
 use crate::rule::flow::{Behavior, Grade};
 use crate::rule::{Body, Flow};
 use inherit::Form;
@@ -45,7 +45,7 @@ pub struct Compiled {
 /// What the rules of a resource are compiled with.
 pub struct Compiler<'c> {
     /// The rules.
-    pub limits: &'c Limits,
+    pub limits: &'c RuleIndex,
     /// State lines and value sets.
     pub room: &'c mut Room,
     /// Words that rules refer to.
@@ -144,7 +144,7 @@ impl Compiler<'_> {
 }
 
 /// The record of the node of a resource with an origin, or in a context: it is counted, nothing else.
-pub fn part_record(limits: &Limits) -> Record {
+pub fn part_record(limits: &RuleIndex) -> Record {
     let quirks: Quirks = limits.rules().quirks().into();
     let quirks = if quirks.wanted() { Needs::QUIRKS } else { 0 };
     Record {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tidegate_segment::board::{Record, Rule, RuleFault, Slot};
 
 use super::super::compile::{Compiled, Compiler, Pool, part_record};
-use super::super::limit::Limits;
+use super::super::rule_index::RuleIndex;
 use super::name::{INBOUND_NAME, is_part};
 use super::{Directory, Writer};
 
@@ -13,7 +13,7 @@ impl Directory {
     /// Adds a name with the rules in force; the caller holds the writer. A name whose rules find no room gets no
     /// slot: it shares one on which they are in force.
     pub(super) fn add(&self, writer: &mut Writer, name: &str) -> Result<Slot, RuleFault> {
-        let limits = self.limits();
+        let limits = self.rule_index();
         let added = self.add_with(writer, name, &limits);
         if added.is_err() {
             // Nobody has heard of it, so nobody writes there.
@@ -28,7 +28,7 @@ impl Directory {
         &self,
         writer: &mut Writer,
         name: &str,
-        limits: &Limits,
+        limits: &RuleIndex,
     ) -> Result<Slot, RuleFault> {
         let mut pool = Pool::behind(writer.rules.pool_used());
         let compiled = compile_name(

@@ -166,7 +166,7 @@ impl Directory {
             return None;
         }
         let is_ours = [Slot::OVERFLOW, Slot::INBOUND].contains(&slot);
-        if is_ours || name.is_empty() || self.limits().names(name) {
+        if is_ours || name.is_empty() || self.rule_index().names(name) {
             return None;
         }
         let rules = lines(&writer.board(), slot)?;
@@ -208,7 +208,7 @@ impl Directory {
         if !writer.idle.gaps || !writer.rules.is_short() || writer.check_gap(now_ns).is_err() {
             return;
         }
-        match self.publish_compiled(writer, &self.limits(), now_ns) {
+        match self.publish_compiled(writer, &self.rule_index(), now_ns) {
             Ok(_told_before) => writer.idle.gaps = false,
             Err(fault) => tracing::debug!(%fault, "the rule table stays as it is"),
         }
@@ -301,8 +301,8 @@ mod tests {
     use tidegate_segment::gate::{Pass, Request, Verdict};
 
     use super::*;
-    use crate::tenant::limit::Part;
-    use crate::tenant::limit::tests::limits;
+    use crate::tenant::rule_index::Part;
+    use crate::tenant::rule_index::tests::rule_index;
     use crate::tenant::tests::tenant;
     use crate::tenant::{Tenant, callers::Caller, decide::Waits, question::Question};
 
@@ -313,7 +313,7 @@ mod tests {
     fn host() -> Tenant {
         let tenant = tenant(Geometry::new(16, 2, 2, 2).unwrap());
         let rules = "[[flow]]\nresource = \"order\"\nlimit_origin = \"other\"\ncount = 5";
-        tenant.directory().publish(limits(rules), 0).unwrap();
+        tenant.directory().publish(rule_index(rules), 0).unwrap();
         tenant
     }
 
@@ -423,7 +423,7 @@ mod tests {
         let rules = "[[flow]]\nresource = \"late\"\ncount = 0";
         tenant
             .directory()
-            .publish(limits(rules), 10 * SECOND)
+            .publish(rule_index(rules), 10 * SECOND)
             .unwrap();
         let slot = tenant.directory().resolve("late").slot;
         let verdict = tenant

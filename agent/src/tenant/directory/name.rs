@@ -1,7 +1,7 @@
 //! Names of slots: resources, their nodes for origins and contexts, and those that the agent made itself.
 
-use super::super::limit::Part;
-pub use super::super::limit::overflow::NAME as OVERFLOW_NAME;
+use super::super::rule_index::Part;
+pub use super::super::rule_index::overflow::NAME as OVERFLOW_NAME;
 
 /// Name of the slot whose node counts all inbound requests together.
 pub const INBOUND_NAME: &str = "__inbound__";

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tidegate_segment::board::{Record, Rule, RuleFault, RuleSet, Slot};
 
 use super::super::compile::room::Room;
-use super::super::compile::{Compiler, Pool};
-use super::super::limit::Limits;
+use super::super::compile::{self, Compiler, Pool};
+use super::super::rule_index::RuleIndex;
 use super::give::compile_name;
 use super::{Directory, Writer};
 
@@ -58,10 +58,10 @@ impl Directory {
     /// # Errors
     /// The last publish is less than 10 ms ago, or the pages have no room for the rules; the set
     /// before stays in force then.
-    pub fn publish(&self, limits: Limits, now_ns: u64) -> Result<Published, PublishFault> {
+    pub fn publish(&self, limits: RuleIndex, now_ns: u64) -> Result<Published, PublishFault> {
         let mut writer = self.writer.lock();
         writer.check_gap(now_ns)?;
-        let before = self.limits();
+        let before = self.rule_index();
         let mut published = Published {
             unplaced: self.add_named(&mut writer, &limits),
         };
@@ -77,14 +77,14 @@ impl Directory {
     pub(super) fn publish_compiled(
         &self,
         writer: &mut Writer,
-        limits: &Limits,
+        limits: &RuleIndex,
         now_ns: u64,
     ) -> Result<Vec<(String, RuleFault)>, PublishFault> {
         let mut room = writer.room.clone();
         let params = limits.params_on(writer.names.iter().map(|(name, _slot)| name));
-        room.begin(self.limits().rules(), limits.rules(), params);
+        room.begin(self.rule_index().rules(), limits.rules(), params);
         let mut set = self.compile(&writer.names, limits, &mut room);
-        let system = limits.system().placed(&mut set.pool);
+        let system = compile::system::placed(&limits.system(), &mut set.pool);
         room.end();
         let records = |slot: Slot| {
             let index = usize::try_from(slot.index).ok();
@@ -106,7 +106,7 @@ impl Directory {
 
     /// Gives a slot to each resource that rules name. With an empty record: its rules come into force
     /// with all others.
-    fn add_named(&self, writer: &mut Writer, limits: &Limits) -> Vec<(String, RuleFault)> {
+    fn add_named(&self, writer: &mut Writer, limits: &RuleIndex) -> Vec<(String, RuleFault)> {
         let new = limits.named().filter(|name| self.find(name).is_none());
         let mut names: Vec<&str> = new.collect();
         // In an order that does not depend on a hash.
@@ -119,7 +119,7 @@ impl Directory {
         added.collect()
     }
 
-    fn compile(&self, names: &[(Arc<str>, Slot)], limits: &Limits, room: &mut Room) -> Set {
+    fn compile(&self, names: &[(Arc<str>, Slot)], limits: &RuleIndex, room: &mut Room) -> Set {
         let mut set = Set::default();
         let slot_of = |name: &str| self.find(name).map(|slot| slot.index);
         for (name, _slot) in names {

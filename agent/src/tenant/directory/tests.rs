@@ -1,12 +1,12 @@
 use tidegate_abi::board::Needs;
 use tidegate_abi::geometry::Geometry;
 
-use super::super::limit::tests::limits;
+use super::super::rule_index::tests::rule_index;
 use super::*;
 use crate::tenant::tests::tenant;
 
-fn qps(resource: &str, most: u32) -> Limits {
-    limits(&format!(
+fn qps(resource: &str, most: u32) -> RuleIndex {
+    rule_index(&format!(
         "[[flow]]\nid = \"first\"\nresource = \"{resource}\"\ncount = {most}"
     ))
 }
@@ -44,9 +44,9 @@ fn a_name_keeps_its_slot_and_names_over_the_bound_share_one() {
 }
 
 /// A hot-parameter rule on each of so many resources.
-fn params(resources: usize) -> Limits {
+fn params(resources: usize) -> RuleIndex {
     let rule = |number| format!("[[param]]\nresource = \"r{number}\"\nindex = 0\ncount = 1\n");
-    limits(&(0..resources).map(rule).collect::<String>())
+    rule_index(&(0..resources).map(rule).collect::<String>())
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn hot_parameter_rules_that_all_change_are_in_force_at_once() {
                     "[[param]]\nresource = \"r{number}\"\nindex = 0\ncount = 1\nwindow = \"{reload}s\"\n"
                 )
             };
-            let set = limits(&(0..rules).map(rule).collect::<String>());
+            let set = rule_index(&(0..rules).map(rule).collect::<String>());
             let published = tenant.directory().publish(set, reload * 10_000_000);
             // Those before still have their room, since decisions may be writing there.
             assert_eq!(
@@ -105,8 +105,8 @@ fn a_rule_set_is_in_force_for_names_before_and_after_it() {
     directory.publish(qps("a", 7), 0).unwrap();
     let record = tenant.board().record(before.index).unwrap();
     assert_eq!((record.needs, record.qps_limit), (Needs(Needs::QPS), 7));
-    assert_eq!(directory.limits().id(0), Some("first"));
-    directory.publish(Limits::default(), 10_000_000).unwrap();
+    assert_eq!(directory.rule_index().id(0), Some("first"));
+    directory.publish(RuleIndex::default(), 10_000_000).unwrap();
     let record = tenant.board().record(before.index).unwrap();
     assert_eq!(record.needs, Needs(0));
 }

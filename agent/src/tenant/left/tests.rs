@@ -5,7 +5,7 @@ use tidegate_segment::sync::Ordering;
 use super::*;
 use crate::tenant::callers::Caller;
 use crate::tenant::decide::Waits;
-use crate::tenant::limit::tests::limits;
+use crate::tenant::rule_index::tests::rule_index;
 use crate::tenant::tests::tenant;
 use crate::tenant::{Settings, TakenUp, Tenant};
 
@@ -90,15 +90,23 @@ fn field_b13_nothing_but_the_pages_of_the_record_is_taken() {
 #[tokio::test]
 async fn field_b13_a_life_goes_on_from_the_board_that_was_handed_back_whichever_it_is() {
     let first = tenant(small());
-    first.directory().publish(limits(RULES), 0).unwrap();
+    first.directory().publish(rule_index(RULES), 0).unwrap();
     assert_eq!(passes(&first, 3).await, 3);
     let second = take_up(&left(&first), &first);
-    second.tenant.directory().publish(limits(RULES), 0).unwrap();
+    second
+        .tenant
+        .directory()
+        .publish(rule_index(RULES), 0)
+        .unwrap();
     assert_eq!(passes(&second.tenant, 1).await, 1);
     // Nobody had come to the second life yet.
     let third = take_up(&left(&second.tenant), &first);
     assert_eq!(third.tenant.names().boards.len(), 2);
-    third.tenant.directory().publish(limits(RULES), 0).unwrap();
+    third
+        .tenant
+        .directory()
+        .publish(rule_index(RULES), 0)
+        .unwrap();
     assert_eq!(passes(&third.tenant, 3).await, 1, "five in all");
     let slot = third.tenant.directory().resolve("a").slot;
     assert_eq!(third.tenant.seats().node_counts(slot).inflight, 1);
@@ -108,14 +116,18 @@ async fn field_b13_a_life_goes_on_from_the_board_that_was_handed_back_whichever_
 async fn field_b13_a_ledger_that_was_written_all_over_is_taken_up_and_every_decision_ends() {
     for pattern in [u64::MAX, 0, 0x0101_0101_0101_0101, 1 << 63 | 1 << 40] {
         let before = tenant(small());
-        before.directory().publish(limits(RULES), 0).unwrap();
+        before.directory().publish(rule_index(RULES), 0).unwrap();
         let words = small().ledger().words;
         let page = memfd::open(Kind::Ledger, &before.files().ledger, words).unwrap();
         for word in page.words() {
             word.store(pattern, Ordering::Relaxed);
         }
         let after = take_up(&left(&before), &before);
-        after.tenant.directory().publish(limits(RULES), 0).unwrap();
+        after
+            .tenant
+            .directory()
+            .publish(rule_index(RULES), 0)
+            .unwrap();
         assert!(passes(&after.tenant, 9).await <= 9);
         let stated = tidegate_segment::ledger::Ledger::open(page, small());
         assert!(stated.is_ok(), "its header is right again");

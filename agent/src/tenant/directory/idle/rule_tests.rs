@@ -9,7 +9,7 @@ use super::*;
 use crate::tenant::Tenant;
 use crate::tenant::callers::Caller;
 use crate::tenant::decide::Waits;
-use crate::tenant::limit::tests::limits;
+use crate::tenant::rule_index::tests::rule_index;
 use crate::tenant::tests::tenant;
 
 const PATTERN: &str = r#"
@@ -42,7 +42,7 @@ const VALUES: &str = r#"
 
 fn host(resources: u32, rules: &str) -> Tenant {
     let tenant = tenant(Geometry::new(resources, 2, 2, 2).unwrap());
-    let published = tenant.directory().publish(limits(rules), 0).unwrap();
+    let published = tenant.directory().publish(rule_index(rules), 0).unwrap();
     assert_eq!(published.unplaced, []);
     tenant
 }
@@ -140,7 +140,7 @@ async fn a_name_without_a_slot_is_held_to_the_rules_of_its_pattern() {
     }
     // A set without the pattern: who has the slot that it shared asks anew.
     let shared = tenant.directory().resolve("item/1").slot;
-    let published = tenant.directory().publish(limits(""), 10_000_000);
+    let published = tenant.directory().publish(rule_index(""), 10_000_000);
     assert_eq!(published.unwrap().unplaced, []);
     let verdict = tenant.enter(Caller::HOST, shared, Request::default(), Waits::HELD);
     assert_eq!(verdict.await, Verdict::Stale);

@@ -3,13 +3,13 @@ use tidegate_segment::board::Slot;
 
 use super::*;
 use crate::tenant::breakers::lines;
-use crate::tenant::limit::tests::limits;
+use crate::tenant::rule_index::tests::rule_index;
 use crate::tenant::tests::tenant;
 
 /// What one rule of a resource becomes.
 fn line(rule: &str) -> Line {
     let tenant = tenant(Geometry::new(64, 2, 2, 2).unwrap());
-    let published = tenant.directory().publish(limits(rule), 0).unwrap();
+    let published = tenant.directory().publish(rule_index(rule), 0).unwrap();
     assert_eq!(published.unplaced, [], "{rule}");
     let slot: Slot = tenant.directory().resolve("a").slot;
     let mut lines = lines(tenant.board(), slot).unwrap();

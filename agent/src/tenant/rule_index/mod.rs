@@ -6,11 +6,12 @@ use std::sync::Arc;
 pub use tidegate_abi::message::Part;
 
 pub mod overflow;
+pub mod system;
 
-use super::compile::system::Merged;
 use crate::rule::degrade::Guarded;
 use crate::rule::flow::{LimitOrigin, Strategy};
 use crate::rule::{Body, Flow, Pattern, Resource, Rule, RuleSet};
+use system::MergedSystem;
 
 /// A rule of a set.
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +24,7 @@ pub struct Placed<'l> {
 
 /// A rule set, by resource.
 #[derive(Debug, Default)]
-pub struct Limits {
+pub struct RuleIndex {
     rules: Arc<RuleSet>,
     named: HashMap<String, Vec<usize>>,
     patterns: Vec<usize>,
@@ -34,14 +35,14 @@ pub struct Limits {
     /// Resources at which rules of others look.
     related: HashSet<String>,
     not_in_force: Vec<usize>,
-    system: Merged,
+    system: MergedSystem,
 }
 
-impl Limits {
+impl RuleIndex {
     /// Finds who the rules of a set are for.
     pub fn of(rules: Arc<RuleSet>) -> Self {
         let mut limits = Self {
-            system: Merged::of(&rules),
+            system: MergedSystem::of(&rules),
             ..Self::default()
         };
         for (index, rule) in rules.rules().iter().enumerate() {
@@ -89,7 +90,7 @@ impl Limits {
     }
 
     /// The system rules, merged.
-    pub const fn system(&self) -> Merged {
+    pub const fn system(&self) -> MergedSystem {
         self.system
     }
 
@@ -239,21 +240,21 @@ pub(crate) mod tests {
     use crate::schema::source::Source;
 
     /// The limits of a rule file.
-    pub(crate) fn limits(toml: &str) -> Limits {
+    pub(crate) fn rule_index(toml: &str) -> RuleIndex {
         let read = read("rules.toml".as_ref(), &Source::new("rules.toml", toml));
         assert_eq!(read.faults, []);
         let rules = RuleSet::build(read.rules, Quirks::None).unwrap();
-        Limits::of(Arc::new(rules))
+        RuleIndex::of(Arc::new(rules))
     }
 
-    fn ids(limits: &Limits, resource: &str) -> Vec<String> {
+    fn ids(limits: &RuleIndex, resource: &str) -> Vec<String> {
         let placed = limits.of_resource(resource);
         placed.iter().map(|placed| placed.rule.id.clone()).collect()
     }
 
     #[test]
     fn rules_are_found_by_name_and_pattern_in_the_order_of_the_gate() {
-        let limits = limits(
+        let limits = rule_index(
             r#"
             [[degrade]]
             id = "any-breaker"
@@ -300,7 +301,7 @@ pub(crate) mod tests {
 
     #[test]
     fn rules_that_hold_nothing_here_are_told() {
-        let limits = limits(
+        let limits = rule_index(
             r#"
             [[flow]]
             id = "off"

@@ -7,7 +7,7 @@
 
 use tidegate_abi::board::name_hash;
 
-use super::Limits;
+use super::RuleIndex;
 
 /// Name of the resource that stands for all that got no slot of their own and match no pattern.
 pub const NAME: &str = "__other__";
@@ -23,7 +23,7 @@ pub(super) struct Shared {
     pub(super) rules: Vec<usize>,
 }
 
-impl Limits {
+impl RuleIndex {
     /// Finds the resources that names without a slot share, by the patterns of the rules.
     pub(super) fn share(&mut self) {
         let mut shared: Vec<(String, Vec<usize>)> = Vec::new();
@@ -99,7 +99,7 @@ fn of_several(texts: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::limits;
+    use super::super::tests::rule_index;
     use super::*;
 
     #[test]
@@ -110,7 +110,7 @@ mod tests {
         let param =
             "[[param]]\nid = \"c\"\nresource = \"item/.*\"\nregex = true\nindex = 0\ncount = 1\n";
         let rules = [flow("a", "item/.*"), flow("b", ".*/7"), param.to_owned()];
-        let limits = limits(&rules.concat());
+        let limits = rule_index(&rules.concat());
         assert_eq!(limits.overflow("other"), NAME);
         assert_eq!(limits.overflow("item/5"), "__other__:item/.*");
         assert_eq!(limits.overflow("x/7"), "__other__:.*/7");
