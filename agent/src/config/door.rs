@@ -37,7 +37,8 @@ settings! {
         metrics_hosts: Vec<String> = Vec::new(), List(Name);
         /// A permit given over HTTP comes back after this time, since no process holds it.
         permit_time_to_live: Duration = Duration::from_mins(1), Span::ms(1_000, 3_600_000);
-        /// Longest time that an answer is held back for a pacing rule.
+        /// Longest wait of a request over the gate socket or HTTP for a rule that lets wait. One that would wait longer is
+        /// refused at once.
         max_wait: Duration = Duration::from_secs(10), Span::ms(0, 60_000);
     }
     check check_http;

@@ -42,6 +42,8 @@ pub struct Agent {
     pub tick: Duration,
     /// A permit given over HTTP comes back after this time.
     pub permit_time_to_live: Duration,
+    /// Longest wait of a caller over a socket for a rule that lets wait.
+    pub max_wait: Duration,
     /// What is odd about the configuration in force.
     pub warnings: ConfigWarnings,
     /// Where it has what from.
@@ -86,6 +88,13 @@ pub(crate) mod tests {
         agent_for(4096)
     }
 
+    /// The same where a caller waits for this time at most.
+    pub(crate) fn agent_that_waits(max_wait: Duration) -> Arc<Agent> {
+        let agent = agent_for(4096);
+        let agent = Arc::into_inner(agent).unwrap();
+        Arc::new(Agent { max_wait, ..agent })
+    }
+
     /// The same with room for so many connections.
     pub(crate) fn agent_for(connections_max: usize) -> Arc<Agent> {
         let tenant = crate::tenant::tests::tenant(Geometry::new(64, 4, 2, 2).unwrap());
@@ -101,6 +110,7 @@ pub(crate) mod tests {
             started: Instant::now(),
             tick: Duration::from_millis(100),
             permit_time_to_live: Duration::from_mins(1),
+            max_wait: Duration::from_secs(10),
             warnings: ConfigWarnings::default(),
             facts: Box::default(),
             reload: LastReading::default(),

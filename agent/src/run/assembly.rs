@@ -92,6 +92,7 @@ async fn begin(
         started,
         tick: config.tick,
         permit_time_to_live: config.http.permit_time_to_live,
+        max_wait: config.http.max_wait,
         warnings: ConfigWarnings::default(),
         facts: Box::new(Mutex::new(facts)),
         reload: LastReading::default(),

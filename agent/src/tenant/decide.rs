@@ -14,10 +14,6 @@ use tidegate_segment::sync::{Ordering, Word};
 use super::callers::Caller;
 use super::{HOST, Tenant};
 
-/// Longest time that a caller is held for a rule that lets wait; it is refused where it would be held
-/// longer. Most HTTP clients give up after 30 s.
-const HOLD_MAX: Duration = Duration::from_secs(10);
-
 /// How a caller waits where a rule lets wait.
 #[derive(Debug, Clone, Copy)]
 pub struct Waits<'w> {
@@ -28,16 +24,14 @@ pub struct Waits<'w> {
 }
 
 impl<'w> Waits<'w> {
-    /// As long as anybody is held, and here.
-    pub const HELD: Self = Self {
-        at_most: HOLD_MAX,
-        told: None,
-    };
+    /// As the doors are shipped.
+    #[cfg(test)]
+    pub(crate) const HELD: Self = Self::at_most(Duration::from_secs(10));
 
-    /// Held here, at most so long.
-    pub fn at_most(time: Duration) -> Self {
+    /// The task waits here, this long at most. A caller is refused where it would wait longer.
+    pub const fn at_most(time: Duration) -> Self {
         Self {
-            at_most: time.min(HOLD_MAX),
+            at_most: time,
             told: None,
         }
     }
@@ -94,7 +88,7 @@ impl Tenant {
     /// The gate checks the host. In flight in the caller's own scope are only those that map the
     /// pages, so here its allowed QPS stands for its in-flight limit.
     ///
-    /// Where a rule lets wait, the caller waits that long, at most 10 s.
+    /// Where a rule lets wait, the caller waits that long, as far as `waits` allows.
     pub async fn enter(
         &self,
         caller: Caller,
@@ -160,11 +154,17 @@ impl Tenant {
 
     /// Decides once and holds nothing. Nothing of it will be in flight, so the allowed QPS of the
     /// host holds as well as that of the scope.
-    pub async fn admit_once(&self, caller: Caller, slot: Slot, request: Request<'_>) -> Verdict {
+    pub async fn admit_once(
+        &self,
+        caller: Caller,
+        slot: Slot,
+        request: Request<'_>,
+        waits: Waits<'_>,
+    ) -> Verdict {
         if let Err(refusal) = self.check_allowed_qps(caller.on_host(), slot, request) {
             return Verdict::Refused(refusal);
         }
-        let verdict = self.enter(caller, slot, request, Waits::HELD).await;
+        let verdict = self.enter(caller, slot, request, waits).await;
         if let Verdict::Admitted(pass) = verdict {
             self.exit(pass, Outcome::Ignore);
         }
@@ -302,14 +302,14 @@ mod tests {
         let tenant = overloaded(1);
         let slot = tenant.directory().resolve("a").slot;
         let verdict = tenant
-            .admit_once(Caller::HOST, slot, Request::default())
+            .admit_once(Caller::HOST, slot, Request::default(), Waits::HELD)
             .await;
         assert!(matches!(verdict, Verdict::Admitted(_)), "{verdict:?}");
         assert_eq!(tenant.seats().node_counts(slot).inflight, 0);
         let tenant = overloaded(0);
         let slot = tenant.directory().resolve("a").slot;
         let verdict = tenant
-            .admit_once(Caller::HOST, slot, Request::default())
+            .admit_once(Caller::HOST, slot, Request::default(), Waits::HELD)
             .await;
         assert!(matches!(verdict, Verdict::Refused(_)), "{verdict:?}");
     }

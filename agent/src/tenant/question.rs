@@ -7,7 +7,7 @@ use tidegate_segment::gate::{Name, Request, Verdict};
 use super::Tenant;
 use super::callers::Caller;
 use super::decide::Waits;
-use super::limit::Part;
+use super::rule_index::Part;
 
 /// Most tries where the slot that a name had just now is given back under the decision.
 const TRIES: u32 = 3;
@@ -46,11 +46,16 @@ impl Tenant {
     }
 
     /// Decides once and holds nothing, see [`Tenant::admit_once`].
-    pub async fn decide_once(&self, caller: Caller, question: &Question<'_>) -> Verdict {
+    pub async fn decide_once(
+        &self,
+        caller: Caller,
+        question: &Question<'_>,
+        waits: Waits<'_>,
+    ) -> Verdict {
         let mut verdict = Verdict::Stale;
         for _try in 0..TRIES {
             let (slot, request) = self.look_up(question, caller.uid);
-            verdict = self.admit_once(caller, slot, request).await;
+            verdict = self.admit_once(caller, slot, request, waits).await;
             if verdict != Verdict::Stale {
                 break;
             }

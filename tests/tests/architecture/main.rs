@@ -5,8 +5,10 @@
 
 #![cfg(test)]
 
+mod circles;
 mod packages;
 mod promises;
+mod rooms;
 mod rows;
 mod source;
 mod sources;

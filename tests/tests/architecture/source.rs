@@ -49,11 +49,54 @@ fn collect(folder: &Path, path: &str, files: &mut Vec<SourceFile>) {
 impl SourceFile {
     /// The code alone.
     pub(crate) fn code(&self) -> Code {
-        Code(self.text.lines().map(|line| code_of(line) + "\n").collect())
+        Code::of(&self.text)
+    }
+
+    /// The code that is no test: up to the module of the file's own tests.
+    pub(crate) fn product_code(&self) -> Code {
+        let mut lines = self.text.lines().peekable();
+        let mut product = String::new();
+        while let Some(line) = lines.next() {
+            let next = lines.peek().copied().unwrap_or_default();
+            let is_module = next.ends_with('{') && next.contains("mod ");
+            if line == "#[cfg(test)]" && is_module {
+                break;
+            }
+            product.push_str(line);
+            product.push('\n');
+        }
+        Code::of(&product)
+    }
+
+    /// Whether the whole file is there for tests alone, or for the fuzzer.
+    pub(crate) fn is_test(&self) -> bool {
+        let name = self.path.rsplit('/').next().unwrap_or_default();
+        name.ends_with("tests.rs")
+            || self.path.contains("tests/")
+            || ["fixture.rs", "fuzz.rs", "test_agent.rs", "test_rules.rs"].contains(&name)
     }
 }
 
 impl Code {
+    fn of(text: &str) -> Self {
+        Self(text.lines().map(|line| code_of(line) + "\n").collect())
+    }
+
+    /// What follows each place where this text occurs.
+    pub(crate) fn after(&self, text: &str) -> impl Iterator<Item = &str> {
+        self.0.match_indices(text).filter_map(move |(at, found)| {
+            let before = self.0.get(..at)?.chars().next_back();
+            let is_word = before.is_some_and(|letter| letter.is_alphanumeric() || letter == '_');
+            let rest = self.0.get(at.saturating_add(found.len())..)?;
+            (!is_word).then_some(rest)
+        })
+    }
+
+    /// All of it.
+    pub(crate) fn text(&self) -> &str {
+        &self.0
+    }
+
     /// Whether an identifier occurs.
     pub(crate) fn names(&self, identifier: &str) -> bool {
         self.0

@@ -119,6 +119,8 @@ struct Connection {
     tenant: Arc<Tenant>,
     control: Arc<Handle>,
     bounds: Arc<Bounds>,
+    /// Longest wait for a rule that lets wait, whatever the caller asks for.
+    max_wait: Duration,
     holder: Holder,
     client: Arc<Client>,
     /// Those of the listeners that the service has shown.
@@ -148,6 +150,7 @@ impl Connection {
             tenant,
             control: Arc::clone(&context.control),
             bounds: Arc::clone(&context.bounds),
+            max_wait: context.max_wait,
             holder: peer.holder(),
             client,
             listeners: Vec::new(),
@@ -207,7 +210,7 @@ impl Connection {
                 name,
             } => self.resolve_part(part, resource, name),
             Message::Rule { number } => {
-                let limits = self.tenant.directory().limits();
+                let limits = self.tenant.directory().rule_index();
                 let id = limits.id(number).unwrap_or_default();
                 Ok(Message::Ruled { id }.encode())
             }
@@ -279,7 +282,7 @@ impl Connection {
             },
         };
         let caller = self.caller();
-        let waits = Waits::at_most(wait_at_most(&ask));
+        let waits = self.waits(&ask);
         let verdict = self.tenant.decide(caller, &question, waits).await;
         self.given(drawn, verdict)
     }
@@ -289,9 +292,15 @@ impl Connection {
         check(&ask)?;
         let drawn = self.draw()?;
         let tenant = Arc::clone(&self.tenant);
-        let waits = Waits::at_most(wait_at_most(&ask));
+        let waits = self.waits(&ask);
         let turn = Turn::begin(tenant, (self.caller(), waits), &ask);
         self.go_on(drawn, turn)
+    }
+
+    /// How long a request may wait: as long as its caller does, and no longer than the operator lets it.
+    fn waits(&self, ask: &Ask<'_>) -> Waits<'static> {
+        let asked = Duration::from_millis(ask.wait_at_most_ms.into());
+        Waits::at_most(asked.min(self.max_wait))
     }
 
     fn caller(&self) -> Caller {
@@ -378,10 +387,6 @@ fn check(ask: &Ask<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-const fn wait_at_most(ask: &Ask<'_>) -> Duration {
-    Duration::from_millis(ask.wait_at_most_ms as u64)
-}
-
 pub(super) fn arguments(args: Args<'_>) -> Arguments {
     let mut arguments = Arguments::default();
     args.iter().for_each(|values| arguments.push(values));
@@ -419,7 +424,7 @@ fn admitted(token: Token, waited_ms: u32) -> Frame {
 }
 
 fn refused(tenant: &Tenant, refusal: &Refusal) -> Frame {
-    let limits = tenant.directory().limits();
+    let limits = tenant.directory().rule_index();
     let refused = Answer::Refused {
         kind: refusal.kind,
         reason: refusal.reason,

@@ -1,6 +1,6 @@
 //! Everything that rules look at comes through a frame of the gate socket.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tidegate_abi::argument::{Arg, Kind, natural_hash, text_hash};
 use tidegate_abi::decision::{Direction, Outcome, Reason, RefusalKind};
@@ -8,6 +8,7 @@ use tidegate_abi::message::{Answer, ArgsBuffer, Ask, FaultCode, Message, Part, T
 
 use super::tests::{Door, Peer};
 use crate::host::bounds::TURNS;
+use crate::host::tests::agent_that_waits;
 
 impl Peer {
     /// Who refused; `None` if the request is admitted.
@@ -115,7 +116,7 @@ async fn a_prioritized_frame_borrows_and_says_how_long_it_was_held() {
         ..Ask::of("a")
     };
     // Within two turns of the window one finds it full, in the middle of a bucket.
-    let deadline = Instant::now() + std::time::Duration::from_secs(5);
+    let deadline = Instant::now() + Duration::from_secs(5);
     while Instant::now() < deadline {
         let waited = peer.enter(ask, |answer| match answer {
             Answer::Admitted { waited_ms, .. } => waited_ms,
@@ -215,6 +216,24 @@ async fn a_caller_is_refused_at_once_where_its_turn_is_further_away_than_it_wait
         };
         let queue = Some((RefusalKind::Flow, Reason::Queue));
         assert_eq!(peer.refusal(ask).await, queue);
+    }
+}
+
+#[tokio::test]
+async fn nobody_waits_over_the_socket_for_longer_than_max_wait() {
+    let agent = agent_that_waits(Duration::from_secs(2));
+    let door = Door::of(agent, |_settings| {});
+    door.rules(SLOW);
+    let peer = door.greeted().await;
+    peer.admitted("a").await;
+    for waits_itself in [false, true] {
+        let ask = Ask {
+            wait_at_most_ms: u32::MAX,
+            waits_itself,
+            ..Ask::of("a")
+        };
+        let queue = Some((RefusalKind::Flow, Reason::Queue));
+        assert_eq!(peer.refusal(ask).await, queue, "{waits_itself}");
     }
 }
 

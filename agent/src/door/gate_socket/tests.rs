@@ -16,7 +16,7 @@ use tokio_seqpacket::ancillary::OwnedAncillaryMessage;
 use super::*;
 use crate::door::tests::settings;
 use crate::host::tests::agent_for;
-use crate::tenant::limit::tests::limits;
+use crate::tenant::rule_index::tests::rule_index;
 
 const DEADLINE: Duration = Duration::from_secs(5);
 
@@ -28,10 +28,14 @@ pub(super) struct Door {
 
 impl Door {
     pub(super) fn open(connections_max: usize, change: impl FnOnce(&mut Settings)) -> Self {
+        Self::of(agent_for(connections_max), change)
+    }
+
+    /// A socket of this agent.
+    pub(super) fn of(context: Arc<Agent>, change: impl FnOnce(&mut Settings)) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut settings = settings(directory.path());
         change(&mut settings);
-        let context = agent_for(connections_max);
         let socket = GateSocket::open(&settings).unwrap();
         tokio::spawn(socket.serve(Arc::clone(&context)));
         Self { directory, context }
@@ -43,7 +47,7 @@ impl Door {
 
     pub(super) fn rules(&self, toml: &str) {
         let directory = self.context.default_tenant().directory();
-        let published = directory.publish(limits(toml), monotonic_ns()).unwrap();
+        let published = directory.publish(rule_index(toml), monotonic_ns()).unwrap();
         assert_eq!(published.unplaced, []);
     }
 

@@ -102,7 +102,7 @@ pub(super) fn refused(tenant: &Tenant, refusal: &Refusal) -> Response {
             StatusCode::TOO_MANY_REQUESTS
         }
     };
-    let limits = tenant.directory().limits();
+    let limits = tenant.directory().rule_index();
     let retry_after_ms = if refusal.retry {
         refusal.retry_after_ns.div_ceil(1_000_000)
     } else {

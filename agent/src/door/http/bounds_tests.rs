@@ -45,7 +45,7 @@ async fn field_b10_an_early_answer_reaches_who_still_sends_its_body() {
         ("POST /v1/enterr HTTP/1.1\r\n", 4 * BODY_BYTES, 413),
         ("POST /v1/enter HTTP/1.1\r\n", BODY_BYTES + 1, 413),
         ("POST /v1/status HTTP/1.1\r\n", 40, 405),
-        ("PUT /v1/rules/flow HTTP/1.1\r\n", 40, 501),
+        ("PUT /v1/rules HTTP/1.1\r\n", 40, 405),
         ("GET /v1/status HTTP/1.1\r\n", 40, 200),
         ("POST /v1/exit HTTP/1.1\r\n", 40, 400),
     ] {

@@ -38,8 +38,9 @@ pub(super) async fn enter(
     let place = context.bounds.permits.take(caller.holder);
     let place = place.map_err(|no_place| busy(&no_place))?;
     let token = permit::draw().map_err(|errno| busy(&errno))?;
+    let waits = Waits::at_most(context.max_wait);
     match tenant
-        .decide(caller.on_host(), &question.with(&args), Waits::HELD)
+        .decide(caller.on_host(), &question.with(&args), waits)
         .await
     {
         Verdict::Admitted(pass) => {
@@ -83,14 +84,16 @@ pub(super) async fn exit(
 
 /// Decides once and holds nothing.
 pub(super) async fn admit(
+    State(context): State<Arc<Agent>>,
     ConnectInfo(caller): ConnectInfo<Caller>,
     uri: Uri,
 ) -> Result<Response, Wrong> {
     let question = Question::take(Fields::of_query(&uri, &ADMIT)?)?;
     let tenant = caller.tenant();
     let args = question.args();
+    let waits = Waits::at_most(context.max_wait);
     match tenant
-        .decide_once(caller.on_host(), &question.with(&args))
+        .decide_once(caller.on_host(), &question.with(&args), waits)
         .await
     {
         Verdict::Admitted(_given_back) => Ok(Json(json!({"admitted": true})).into_response()),

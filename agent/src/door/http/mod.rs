@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use axum::extract::MatchedPath;
 use axum::http::{Method, Uri};
-use axum::routing::{MethodRouter, get, post, put};
+use axum::routing::{MethodRouter, get, post};
 use axum::{Extension, Router};
 use rustix::net::SocketType;
 use tokio::net::{TcpListener, UnixListener};
@@ -155,11 +155,6 @@ fn told_to_callers() -> Vec<Route> {
         asked("/v1/resources", report::told(Report::Resources)),
         asked("/v1/explain", get(report::explain)),
         asked("/v1/rules", report::told(Report::Rules)),
-        Route {
-            method: "PUT",
-            path: "/v1/rules/{kind}",
-            handler: put(report::put_rules),
-        },
     ];
     own.into_iter().chain(told_to_all()).collect()
 }
