@@ -15,7 +15,7 @@ mod status;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use nix::sys::signal::{SigSet, Signal};
 
 pub use output::Failure;
@@ -63,6 +63,11 @@ enum Command {
     Replay(replay::Options),
     /// Measure what a decision costs on this machine
     Bench(bench::Options),
+}
+
+/// The command line as a value, for manual pages and completions.
+pub fn command_line() -> clap::Command {
+    Arguments::command()
 }
 
 /// Where a file may not grow any more (`RLIMIT_FSIZE`), the write shall say so. Without this the kernel ends the

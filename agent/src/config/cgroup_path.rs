@@ -1,5 +1,7 @@
 //! The path of a cgroup as an option.
 
+use serde_json::Value as Json;
+
 use crate::procfs::{CGROUP_ROOT, GroupPattern};
 use crate::schema::Value;
 use crate::schema::kind::{AnyText, Scalar};
@@ -27,6 +29,9 @@ impl Scalar for CgroupPath {
     }
     fn written(&self, value: &String) -> String {
         AnyText.written(value)
+    }
+    fn json_schema(&self) -> Json {
+        Scalar::json_schema(&AnyText)
     }
 }
 

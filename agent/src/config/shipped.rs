@@ -1,6 +1,7 @@
 //! The file that is shipped: the defaults with their descriptions.
 
 use super::Config;
+use crate::schema::json_schema;
 use crate::schema::kind::Shown;
 use crate::schema::settings::{Row, Settings as _};
 
@@ -9,6 +10,11 @@ const HEAD: &str = "\
 # Durations carry their unit: \"100ms\", \"2s\", \"1m\". A change takes effect on reload (SIGHUP) or,
 # for sockets and pages, on restart. `tidegate check FILE` says what is wrong with a file.
 ";
+
+/// The schema of `tidegate.toml`, for editors: the text of `config/schema/tidegate.schema.json`.
+pub fn schema_text() -> String {
+    json_schema::file("Configuration of Tidegate", &Config::default().rows())
+}
 
 /// The text of `config/tidegate.toml`.
 pub fn text() -> String {

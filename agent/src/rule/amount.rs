@@ -3,6 +3,8 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
+use serde_json::{Value as Json, json};
+
 use crate::schema::Value;
 use crate::schema::kind::{Number, Scalar};
 
@@ -92,6 +94,9 @@ impl Scalar for Count {
     fn written(&self, value: &Amount) -> String {
         Number::RATIO.written(&value.get())
     }
+    fn json_schema(&self) -> Json {
+        json!({"type": "number", "minimum": 0, "maximum": Self::MOST})
+    }
 }
 
 /// A share from 0 to 1.
@@ -109,5 +114,8 @@ impl Scalar for Share {
     }
     fn written(&self, value: &Amount) -> String {
         Number::RATIO.written(&value.get())
+    }
+    fn json_schema(&self) -> Json {
+        Scalar::json_schema(&Number::RATIO)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
+use serde_json::{Value as Json, json};
 use tidegate_segment::clock::monotonic_ns;
 
 use super::RuleSet;
@@ -52,6 +53,9 @@ impl Scalar for Ending {
                 format!("\"{}\"", humantime::format_rfc3339(time))
             }
         }
+    }
+    fn json_schema(&self) -> Json {
+        json!({"type": "string", "pattern": "^[0-9]"})
     }
 }
 

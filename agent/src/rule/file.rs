@@ -2,6 +2,8 @@
 
 use std::marker::PhantomData;
 
+use serde_json::Value as Json;
+
 use super::authority::AuthorityOptions;
 use super::degrade::DegradeOptions;
 use super::flow::FlowOptions;
@@ -9,6 +11,7 @@ use super::param::ParamOptions;
 use super::system::SystemOptions;
 use super::{Options, Rule};
 use crate::schema::fault::Sink;
+use crate::schema::json_schema;
 use crate::schema::kind::{Kind, Shown};
 use crate::schema::settings::{Section, Settings as _, settings};
 use crate::schema::{Node, Value, toml};
@@ -27,6 +30,11 @@ settings! {
         /// Circuit breakers.
         degrade: Vec<Rule> = Vec::new(), Rules::<DegradeOptions>::OF;
     }
+}
+
+/// The schema of a rule file, for editors: the text of `config/schema/rules.schema.json`.
+pub fn schema_text() -> String {
+    json_schema::file("Rules of Tidegate", &RuleFile::default().rows())
 }
 
 /// Reads the rules of the sink's file.
@@ -88,5 +96,8 @@ impl<O: Options> Kind for Rules<O> {
     }
     fn shown(&self, _value: &Vec<Rule>) -> Shown {
         Shown::Tables(O::default().rows())
+    }
+    fn json_schema(&self) -> Json {
+        json_schema::tables(&O::default().rows())
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use serde_json::{Value as Json, json};
 use tidegate_abi::decision::Mode;
 use tidegate_limits::param::token_bucket::TOKENS_MAX;
 
@@ -174,6 +175,9 @@ impl Scalar for AnyValue {
     }
     fn written(&self, value: &(String, ItemType)) -> String {
         Name.written(&value.0)
+    }
+    fn json_schema(&self) -> Json {
+        json!({"type": ["string", "number", "boolean"]})
     }
 }
 

@@ -8,6 +8,7 @@
 pub mod effect;
 pub mod fault;
 pub mod json;
+pub mod json_schema;
 pub mod kind;
 pub mod settings;
 pub mod source;

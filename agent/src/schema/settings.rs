@@ -49,6 +49,10 @@ pub struct Row {
     pub allowed: String,
     /// What it holds.
     pub shown: Shown,
+    /// Whether the file must give it.
+    pub required: bool,
+    /// What it may hold, as a JSON Schema.
+    pub json_schema: serde_json::Value,
 }
 
 /// A table of a file while it is taken apart.
@@ -354,6 +358,8 @@ macro_rules! settings {
                         docs: &[$($doc,)+],
                         allowed: Kind::allowed(&kind),
                         shown: Kind::shown(&kind, $field),
+                        required: Kind::required(&kind),
+                        json_schema: Kind::json_schema(&kind),
                     }
                 },)+]
             }

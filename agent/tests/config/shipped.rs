@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tidegate_agent::config::{Config, shipped};
+use tidegate_agent::rule::file;
 use tidegate_agent::rule_source::check::check;
 use tidegate_agent::schema::source::Source;
 use tidegate_limits::{law, threshold};
@@ -19,6 +20,54 @@ fn the_shipped_file_is_the_defaults() {
     let loaded = Config::parse(&source).expect("the shipped file has no fault");
     assert_eq!(*loaded.config, Config::default());
     assert_eq!(loaded.warnings, []);
+}
+
+/// The schemas as editors take them.
+fn schemas() -> [(&'static str, String); 2] {
+    [
+        ("tidegate.schema.json", shipped::schema_text()),
+        ("rules.schema.json", file::schema_text()),
+    ]
+}
+
+#[test]
+fn the_committed_schemas_are_those_of_the_tables() {
+    let directory = shipped_directory().join("schema");
+    for (name, text) in schemas() {
+        crate::golden::compare(&directory.join(name), &text);
+    }
+}
+
+/// Whether a TOML text passes a schema, by a validator that is not ours.
+fn passes(schema: &str, text: &str) -> bool {
+    let schema: serde_json::Value = serde_json::from_str(schema).expect("a schema is JSON");
+    let value: serde_json::Value = toml::from_str(text).expect("the text is TOML");
+    let mut compiler = boon::Compiler::new();
+    let mut all = boon::Schemas::new();
+    compiler
+        .add_resource("tidegate.json", schema)
+        .expect("a schema");
+    let index = compiler
+        .compile("tidegate.json", &mut all)
+        .expect("a schema");
+    all.validate(&value, index).is_ok()
+}
+
+#[test]
+fn what_is_shipped_passes_the_schemas_and_a_slip_of_the_pen_does_not() {
+    let [(_, configuration), (_, rules)] = schemas();
+    let example = std::fs::read_to_string(shipped_directory().join("rules.d/example.toml"));
+    assert!(passes(&configuration, &shipped::text()));
+    assert!(passes(&rules, &example.expect("the example is there")));
+    for wrong in ["tick = 100", "[cpu]\nentr = 0.5", "[law]\nmode = \"of\""] {
+        assert!(!passes(&configuration, wrong), "{wrong}");
+    }
+    for wrong in [
+        "[[flow]]\nresource = \"a\"\ncount = \"5\"",
+        "[[flow]]\ncuont = 5",
+    ] {
+        assert!(!passes(&rules, wrong), "{wrong}");
+    }
 }
 
 #[test]

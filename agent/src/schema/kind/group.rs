@@ -2,8 +2,11 @@
 
 use std::marker::PhantomData;
 
+use serde_json::{Value as Json, json};
+
 use super::{Kind, Scalar, Shown, read_scalar};
 use crate::schema::fault::Sink;
+use crate::schema::json_schema;
 use crate::schema::settings::Settings;
 use crate::schema::{Node, Value};
 
@@ -27,6 +30,9 @@ impl<K: Scalar> Kind for Required<K> {
     }
     fn shown(&self, _value: &K::Output) -> Shown {
         Shown::Unset(self.1.to_owned())
+    }
+    fn json_schema(&self) -> Json {
+        self.0.json_schema()
     }
     fn required(&self) -> bool {
         true
@@ -56,6 +62,9 @@ impl<K: Scalar> Kind for Maybe<K> {
             || Shown::Unset(self.1.to_owned()),
             |value| Shown::Value(self.0.written(value)),
         )
+    }
+    fn json_schema(&self) -> Json {
+        self.0.json_schema()
     }
 }
 
@@ -99,6 +108,9 @@ impl<K: Scalar> Kind for List<K> {
         let written: Vec<String> = value.iter().map(|one| self.0.written(one)).collect();
         Shown::Value(format!("[{}]", written.join(", ")))
     }
+    fn json_schema(&self) -> Json {
+        json!({"type": "array", "items": self.0.json_schema()})
+    }
 }
 
 /// A table of options `[key]`.
@@ -120,6 +132,9 @@ impl<S: Settings> Kind for Group<S> {
     }
     fn shown(&self, value: &S) -> Shown {
         Shown::Table(value.rows())
+    }
+    fn json_schema(&self) -> Json {
+        json_schema::table(&S::default().rows())
     }
 }
 
@@ -152,6 +167,9 @@ impl<S: Settings> Kind for Groups<S> {
     fn shown(&self, _value: &Vec<S>) -> Shown {
         Shown::Tables(self.template.rows())
     }
+    fn json_schema(&self) -> Json {
+        json_schema::tables(&self.template.rows())
+    }
 }
 
 /// A table `[key]` that need not be there.
@@ -179,5 +197,8 @@ impl<S: Settings> Kind for MaybeGroup<S> {
     }
     fn shown(&self, value: &Option<S>) -> Shown {
         Shown::Tables(value.clone().unwrap_or_default().rows())
+    }
+    fn json_schema(&self) -> Json {
+        json_schema::table(&S::default().rows())
     }
 }

@@ -12,6 +12,8 @@ pub use text::{Address, AnyText, FileMode, Location, Name};
 pub(crate) use word::words;
 pub use word::{OneOf, Word};
 
+use serde_json::{Value as Json, json};
+
 use super::fault::Sink;
 use super::settings::Row;
 use super::{Node, Value};
@@ -33,6 +35,10 @@ pub trait Kind {
     ) -> Option<Self::Output>;
     /// How a value is written.
     fn shown(&self, value: &Self::Output) -> Shown;
+    /// What may stand in the file, as a JSON Schema; anything, where a kind does not say.
+    fn json_schema(&self) -> Json {
+        json!({})
+    }
     /// Whether the file must give it.
     fn required(&self) -> bool {
         false
@@ -65,6 +71,11 @@ pub trait Scalar {
     fn parse(&self, value: &Value) -> Result<Self::Output, String>;
     /// The value as TOML.
     fn written(&self, value: &Self::Output) -> String;
+    /// What may stand in the file, as a JSON Schema; anything, where a kind does not say. It may let more pass than
+    /// [`Self::parse`], never less.
+    fn json_schema(&self) -> Json {
+        json!({})
+    }
     /// What is odd about a value that is taken; `None` where nothing is.
     fn odd(&self, _value: &Value) -> Option<String> {
         None
@@ -113,6 +124,9 @@ impl<K: Scalar> Kind for K {
     }
     fn shown(&self, value: &Self::Output) -> Shown {
         Shown::Value(self.written(value))
+    }
+    fn json_schema(&self) -> Json {
+        Scalar::json_schema(self)
     }
 }
 

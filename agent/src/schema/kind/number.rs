@@ -3,6 +3,9 @@
 use std::fmt::Display;
 use std::time::Duration;
 
+use serde::Serialize;
+use serde_json::{Value as Json, json};
+
 use super::{Scalar, Value, quoted};
 
 /// true or false.
@@ -24,6 +27,9 @@ impl Scalar for Flag {
     fn written(&self, value: &bool) -> String {
         value.to_string()
     }
+    fn json_schema(&self) -> Json {
+        json!({"type": "boolean"})
+    }
 }
 
 /// A whole number in a range, both ends included.
@@ -35,7 +41,7 @@ pub struct Whole<T> {
     pub max: T,
 }
 
-impl<T: Copy + PartialOrd + Display + TryFrom<i64>> Scalar for Whole<T> {
+impl<T: Copy + PartialOrd + Display + Serialize + TryFrom<i64>> Scalar for Whole<T> {
     type Output = T;
     fn allowed(&self) -> String {
         format!("a whole number from {} to {}", self.min, self.max)
@@ -57,6 +63,9 @@ impl<T: Copy + PartialOrd + Display + TryFrom<i64>> Scalar for Whole<T> {
     }
     fn written(&self, value: &T) -> String {
         value.to_string()
+    }
+    fn json_schema(&self) -> Json {
+        json!({"type": "integer", "minimum": self.min, "maximum": self.max})
     }
 }
 
@@ -97,6 +106,9 @@ impl Scalar for Number {
     fn written(&self, value: &f64) -> String {
         toml::Value::Float(*value).to_string()
     }
+    fn json_schema(&self) -> Json {
+        json!({"type": "number", "minimum": self.min, "maximum": self.max})
+    }
 }
 
 /// A share, written in percent; bounds are in percent too, both included.
@@ -127,6 +139,9 @@ impl Scalar for Percent {
         // Three places are more than anybody writes, and hide what 0.07 * 100 is off by.
         let percent = (value * 1e5).round() / 1e3;
         quoted(&format!("{percent}%"))
+    }
+    fn json_schema(&self) -> Json {
+        json!({"type": "string", "pattern": "^[0-9.]+ *%$"})
     }
 }
 
@@ -210,5 +225,8 @@ impl Scalar for Span {
     }
     fn written(&self, value: &Duration) -> String {
         quoted(&humantime::format_duration(*value).to_string())
+    }
+    fn json_schema(&self) -> Json {
+        json!({"type": "string", "pattern": "^[0-9]"})
     }
 }

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use serde_json::{Value as Json, json};
 use tidegate_abi::{NameFault, check_name};
 
 use super::{Scalar, Value, quoted};
@@ -40,6 +41,9 @@ impl Scalar for Name {
     fn written(&self, value: &String) -> String {
         quoted(value)
     }
+    fn json_schema(&self) -> Json {
+        json!({"type": "string", "minLength": 1})
+    }
 }
 
 /// Any text at all.
@@ -56,6 +60,9 @@ impl Scalar for AnyText {
     }
     fn written(&self, value: &String) -> String {
         quoted(value)
+    }
+    fn json_schema(&self) -> Json {
+        json!({"type": "string"})
     }
 }
 
@@ -78,6 +85,9 @@ impl Scalar for Location {
     fn written(&self, value: &PathBuf) -> String {
         quoted(&value.display().to_string())
     }
+    fn json_schema(&self) -> Json {
+        json!({"type": "string", "minLength": 1})
+    }
 }
 
 /// A TCP address and port.
@@ -94,6 +104,9 @@ impl Scalar for Address {
     }
     fn written(&self, value: &SocketAddr) -> String {
         quoted(&value.to_string())
+    }
+    fn json_schema(&self) -> Json {
+        json!({"type": "string", "pattern": ":[0-9]+$"})
     }
 }
 
@@ -121,5 +134,8 @@ impl Scalar for FileMode {
     }
     fn written(&self, value: &u32) -> String {
         quoted(&format!("{value:04o}"))
+    }
+    fn json_schema(&self) -> Json {
+        json!({"type": "string", "pattern": "^0?[67][0-7][0-7]$"})
     }
 }

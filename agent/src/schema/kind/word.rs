@@ -4,6 +4,8 @@ use std::marker::PhantomData;
 
 use tidegate_abi::decision::{LossMode, Mode};
 
+use serde_json::{Value as Json, json};
+
 use super::{Scalar, Value, quoted};
 use crate::schema::settings::nearest;
 
@@ -66,6 +68,9 @@ impl<W: Word> Scalar for OneOf<W> {
     }
     fn written(&self, value: &W) -> String {
         quoted(value.word())
+    }
+    fn json_schema(&self) -> Json {
+        json!({"enum": all_words::<W>()})
     }
 }
 
