@@ -30,11 +30,17 @@ Examples:
 
 Exit codes: 0 done, 1 failure, 2 wrong usage or invalid configuration, 3 refused.";
 
+/// The version, with the commit where `release/build` built it.
+const VERSION: &str = match option_env!("TIDEGATE_VERSION") {
+    Some(version) => version,
+    None => env!("CARGO_PKG_VERSION"),
+};
+
 /// Watches this host and answers its services: may this request go on?
 #[derive(Debug, Parser)]
 #[command(
     name = "tidegate",
-    version,
+    version = VERSION,
     args_conflicts_with_subcommands = true,
     after_help = EXAMPLES
 )]
