@@ -39,6 +39,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "tidegate-bench",
         ],
     ),
+    ("tidegate-release", &["tidegate-agent"]),
     // The agent runs beside the lab as the program that users run; the harness is for its own tests.
     (
         "tidegate-lab",
@@ -61,7 +62,12 @@ const KEEPERS: &[(&str, &[&str])] = &[
     ("log", &["tidegate-agent"]),
     (
         "clap",
-        &["tidegate-agent", "tidegate-bench", "tidegate-lab"],
+        &[
+            "tidegate-agent",
+            "tidegate-bench",
+            "tidegate-lab",
+            "tidegate-release",
+        ],
     ),
     // It counts what a program allocates, which costs on every allocation.
     ("stats_alloc", &["tidegate-bench"]),

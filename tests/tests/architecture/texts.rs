@@ -90,7 +90,12 @@ fn values(label: &str) -> Option<Vec<String>> {
 
 /// Words in strings of the files that name causes or steps.
 fn words_of_code(label: &str) -> Vec<String> {
-    let folders: &[&str] = &["agent/src/signal", "agent/src/ebpf", "agent/src/telemetry"];
+    let folders: &[&str] = &[
+        "agent/src/procfs",
+        "agent/src/signal",
+        "agent/src/ebpf",
+        "agent/src/telemetry",
+    ];
     let files = rust_files(folders);
     let arrow = |line: &str| Some(line.split_once("=> \"")?.1.split('"').next()?.to_owned());
     let mut words: Vec<_> = files
