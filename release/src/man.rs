@@ -4,7 +4,7 @@ use std::io;
 
 use clap::Command;
 use clap_mangen::Man;
-use tidegate_agent::command::command_line;
+use tidegate_agent::command::program;
 
 use crate::PackagedFile;
 
@@ -16,7 +16,7 @@ const DAEMON: &str = "run";
 /// # Errors
 /// The buffer in memory takes no more.
 pub(crate) fn pages() -> io::Result<Vec<PackagedFile>> {
-    let mut program = command_line().disable_help_subcommand(true);
+    let mut program = program().disable_help_subcommand(true);
     program.build();
     let commands = program.get_subcommands().filter(|one| !one.is_hide_set());
     let pages = commands.map(|command| {

@@ -1,7 +1,7 @@
 //! Completions of commands and options for shells.
 
 use clap_complete::{Shell, generate};
-use tidegate_agent::command::command_line;
+use tidegate_agent::command::program;
 
 use crate::PackagedFile;
 
@@ -15,7 +15,7 @@ pub(crate) fn completions() -> Vec<PackagedFile> {
     .into_iter()
     .map(|(shell, name)| {
         let mut content = Vec::new();
-        generate(shell, &mut command_line(), "tidegate", &mut content);
+        generate(shell, &mut program(), "tidegate", &mut content);
         PackagedFile {
             path: format!("completions/{shell}/{name}"),
             content,

@@ -72,7 +72,7 @@ enum Command {
 }
 
 /// The command line as a value, for manual pages and completions.
-pub fn command_line() -> clap::Command {
+pub fn program() -> clap::Command {
     Arguments::command()
 }
 

@@ -1,7 +1,7 @@
 //! The file that is shipped: the defaults with their descriptions.
 
 use super::Config;
-use crate::schema::json_schema;
+use crate::schema::editor;
 use crate::schema::kind::Shown;
 use crate::schema::settings::{Row, Settings as _};
 
@@ -13,7 +13,7 @@ const HEAD: &str = "\
 
 /// The schema of `tidegate.toml`, for editors: the text of `config/schema/tidegate.schema.json`.
 pub fn schema_text() -> String {
-    json_schema::file("Configuration of Tidegate", &Config::default().rows())
+    editor::file("Configuration of Tidegate", &Config::default().rows())
 }
 
 /// The text of `config/tidegate.toml`.

@@ -10,8 +10,8 @@ use super::flow::FlowOptions;
 use super::param::ParamOptions;
 use super::system::SystemOptions;
 use super::{Options, Rule};
+use crate::schema::editor;
 use crate::schema::fault::Sink;
-use crate::schema::json_schema;
 use crate::schema::kind::{Kind, Shown};
 use crate::schema::settings::{Section, Settings as _, settings};
 use crate::schema::{Node, Value, toml};
@@ -34,7 +34,7 @@ settings! {
 
 /// The schema of a rule file, for editors: the text of `config/schema/rules.schema.json`.
 pub fn schema_text() -> String {
-    json_schema::file("Rules of Tidegate", &RuleFile::default().rows())
+    editor::file("Rules of Tidegate", &RuleFile::default().rows())
 }
 
 /// Reads the rules of the sink's file.
@@ -98,6 +98,6 @@ impl<O: Options> Kind for Rules<O> {
         Shown::Tables(O::default().rows())
     }
     fn json_schema(&self) -> Json {
-        json_schema::tables(&O::default().rows())
+        editor::tables(&O::default().rows())
     }
 }

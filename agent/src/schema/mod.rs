@@ -5,10 +5,10 @@
 //! [`Kind`](kind::Kind), which says what is allowed, reads a value and writes one. From the same table come
 //! the typed values, the faults and the shipped file.
 
+pub mod editor;
 pub mod effect;
 pub mod fault;
 pub mod json;
-pub mod json_schema;
 pub mod kind;
 pub mod settings;
 pub mod source;

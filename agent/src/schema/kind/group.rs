@@ -5,8 +5,8 @@ use std::marker::PhantomData;
 use serde_json::{Value as Json, json};
 
 use super::{Kind, Scalar, Shown, read_scalar};
+use crate::schema::editor;
 use crate::schema::fault::Sink;
-use crate::schema::json_schema;
 use crate::schema::settings::Settings;
 use crate::schema::{Node, Value};
 
@@ -134,7 +134,7 @@ impl<S: Settings> Kind for Group<S> {
         Shown::Table(value.rows())
     }
     fn json_schema(&self) -> Json {
-        json_schema::table(&S::default().rows())
+        editor::table(&S::default().rows())
     }
 }
 
@@ -168,7 +168,7 @@ impl<S: Settings> Kind for Groups<S> {
         Shown::Tables(self.template.rows())
     }
     fn json_schema(&self) -> Json {
-        json_schema::tables(&self.template.rows())
+        editor::tables(&self.template.rows())
     }
 }
 
@@ -199,6 +199,6 @@ impl<S: Settings> Kind for MaybeGroup<S> {
         Shown::Tables(value.clone().unwrap_or_default().rows())
     }
     fn json_schema(&self) -> Json {
-        json_schema::table(&S::default().rows())
+        editor::table(&S::default().rows())
     }
 }
