@@ -1,9 +1,9 @@
 //! Why a scope is in its state, and what it does about it, in a sentence.
 
+use tidegate_abi::board::ScopeWord;
 use tidegate_abi::decision::{Cause, ScopeState};
 use tidegate_abi::signal::SignalId;
 
-use super::status::inflight_limit;
 use crate::control::ScopeSnapshot;
 use crate::words::{many, number, percent, signal};
 
@@ -132,6 +132,17 @@ pub fn refuses(scope: &ScopeSnapshot) -> bool {
         ScopeState::Reject => true,
         ScopeState::Overload => is_full || scope.cutoff.is_some(),
     }
+}
+
+/// The limit that holds now; `None` is no limit.
+pub(super) fn inflight_limit(scope: &ScopeSnapshot) -> Option<u32> {
+    let word = scope.published.word();
+    let limit = match word.state {
+        ScopeState::Healthy | ScopeState::Cold => word.entry,
+        ScopeState::Overload => word.tight,
+        ScopeState::Reject => 0,
+    };
+    (limit < ScopeWord::LIMIT_MAX).then_some(limit)
 }
 
 #[cfg(test)]

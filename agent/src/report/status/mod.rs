@@ -16,7 +16,6 @@ use super::threads::ThreadsReport;
 use super::warnings::WarningsReport;
 use crate::telemetry::reload::Refused;
 
-pub(super) use now::inflight_limit;
 pub use now::{resources, scopes};
 
 /// Everything. What an older agent does not tell has its default.

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_abi::board::ScopeWord;
-use tidegate_abi::decision::{RefusalKind, ScopeState};
+use tidegate_abi::decision::RefusalKind;
 use tidegate_segment::board::Slot;
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::ledger::NodeCounts;
@@ -23,7 +22,7 @@ use crate::report::ebpf::{EbpfReport, NeighbourReport};
 use crate::report::facts::{HttpPermitsReport, RulesReport, shown};
 use crate::report::signal::SignalReport;
 use crate::report::warnings::WarningsReport;
-use crate::report::why::{refuses, why};
+use crate::report::why::{inflight_limit, refuses, why};
 use crate::report::{Word, threads, turned_away};
 use crate::signal::{Pressure, TriggerForm};
 use crate::tenant::Tenant;
@@ -181,17 +180,6 @@ impl ScopeReport {
             },
         }
     }
-}
-
-/// The limit that holds now; `None` is no limit.
-pub(in crate::report) fn inflight_limit(scope: &ScopeSnapshot) -> Option<u32> {
-    let word = scope.published.word();
-    let limit = match word.state {
-        ScopeState::Healthy | ScopeState::Cold => word.entry,
-        ScopeState::Overload => word.tight,
-        ScopeState::Reject => 0,
-    };
-    (limit < ScopeWord::LIMIT_MAX).then_some(limit)
 }
 
 impl ResourceReport {
