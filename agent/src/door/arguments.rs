@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use tidegate_abi::argument::Arg;
+use tidegate_abi::message::Args;
 
 /// Arguments, hashed. Without any, nothing is allocated.
 #[derive(Debug, Default)]
@@ -12,6 +13,13 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
+    /// Those of a frame.
+    pub(super) fn of(args: Args<'_>) -> Self {
+        let mut arguments = Self::default();
+        args.iter().for_each(|values| arguments.push(values));
+        arguments
+    }
+
     /// Adds an argument with its values; none = nothing was given there.
     pub(super) fn push(&mut self, values: impl IntoIterator<Item = u64>) {
         let start = self.values.len();

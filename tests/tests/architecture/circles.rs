@@ -8,12 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::source::{self, Code};
 
 /// Packages that are looked at.
-const PACKAGES: &[&str] = &[
-    "agent",
-    "shared/abi",
-    "shared/limits",
-    "shared/segment",
-];
+const PACKAGES: &[&str] = &["agent", "shared/abi", "shared/limits", "shared/segment"];
 
 /// A circle that there may be: the package, its files, and why they are one thing.
 type Circle = (&'static str, &'static [&'static str], &'static str);
@@ -41,11 +36,6 @@ const ALLOWED: &[Circle] = &[
     ),
     (
         "agent",
-        &["door/gate_socket/connection", "door/gate_socket/turn"],
-        "a connection holds its turns, and a turn answers as its connection does",
-    ),
-    (
-        "agent",
         &["ebpf/thread", "ebpf/worker"],
         "the thread of the programs, and what it does each second",
     ),
@@ -57,7 +47,6 @@ const ALLOWED: &[Circle] = &[
     (
         "agent",
         &[
-            "rule",
             "rule/authority",
             "rule/circle",
             "rule/degrade",

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tidegate_abi::check_name;
 use tidegate_abi::decision::Outcome;
-use tidegate_abi::message::{Answer, Args, Ask, Frame, Message, Part, TOKEN};
+use tidegate_abi::message::{Answer, Ask, Frame, Message, Part, TOKEN};
 use tidegate_limits::window::COUNT_MAX;
 use tidegate_segment::clock::Clock as _;
 use tidegate_segment::gate::{Refusal, Request, Verdict};
@@ -16,7 +16,7 @@ use tokio_seqpacket::UnixSeqpacket;
 use super::fault::Fault;
 use super::hello::{self, Hello};
 use super::stage::Stage;
-use super::turn::{Now, Turn, Turns};
+use super::turn::{Drawn, Now, Turn, Turns};
 use super::wire::Wire;
 use crate::control::Handle;
 use crate::door::arguments::Arguments;
@@ -103,12 +103,6 @@ async fn first_frame(wire: &mut Wire, deadline: Duration) -> io::Result<Option<H
 enum Given {
     Permit { token: Token, waited_ms: u32 },
     Refusal(Refusal),
-}
-
-/// The token of a permit that is asked for, and its place.
-pub(super) struct Drawn {
-    pub(super) token: Token,
-    pub(super) place: Place,
 }
 
 /// A request that is being decided.
@@ -266,7 +260,7 @@ impl Connection {
     async fn enter(&mut self, ask: Ask<'_>) -> Result<Given, Fault> {
         check(&ask)?;
         let drawn = self.draw()?;
-        let arguments = arguments(ask.args);
+        let arguments = Arguments::of(ask.args);
         let args = arguments.args();
         let question = Question {
             resource: ask.resource,
@@ -385,12 +379,6 @@ fn check(ask: &Ask<'_>) -> Result<(), Fault> {
         }
     }
     Ok(())
-}
-
-pub(super) fn arguments(args: Args<'_>) -> Arguments {
-    let mut arguments = Arguments::default();
-    args.iter().for_each(|values| arguments.push(values));
-    arguments
 }
 
 fn resolved(found: Found) -> Frame {

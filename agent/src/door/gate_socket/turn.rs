@@ -10,13 +10,19 @@ use tidegate_abi::message::Ask;
 use tidegate_segment::gate::{Request, Verdict};
 use tidegate_segment::sync::{Ordering, Word};
 
-use super::connection::{Drawn, arguments};
+use crate::door::arguments::Arguments;
 use crate::places::{Holder, NoPlace, Place, Places};
 use crate::tenant::Tenant;
 use crate::tenant::callers::Caller;
 use crate::tenant::decide::Waits;
 use crate::tenant::permit::Token;
 use crate::tenant::question::Question;
+
+/// The token of a permit that is asked for, and its place.
+pub(super) struct Drawn {
+    pub(super) token: Token,
+    pub(super) place: Place,
+}
 
 /// How long a request is kept after its turn has come, ns; a caller that comes later has gone away.
 const KEPT_NS: u64 = 10_000_000_000;
@@ -45,7 +51,7 @@ impl Turn {
     ) -> Self {
         let names = [ask.resource, ask.origin, ask.context].map(str::to_owned);
         let (count, direction, class) = (ask.count, ask.direction, ask.class);
-        let (prioritized, arguments) = (ask.prioritized, arguments(ask.args));
+        let (prioritized, arguments) = (ask.prioritized, Arguments::of(ask.args));
         let until_ns = Arc::new(Word::new(0));
         let told = Arc::clone(&until_ns);
         let decision = Box::pin(async move {
