@@ -75,9 +75,10 @@ impl Background {
         if !ended {
             let thread = self.name;
             tracing::warn!(
+                event = "thread_left_behind",
                 thread,
                 ?limit,
-                "a thread did not end in time; it is left behind"
+                "a thread did not stop in time; the agent ends without it"
             );
         }
         ended

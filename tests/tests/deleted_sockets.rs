@@ -60,6 +60,6 @@ fn field_b7_a_socket_that_cannot_be_made_again_is_told_with_what_to_do_until_it_
     fs::remove_file(&gate).expect("the directory is ours");
     until::holds("the gate socket serves again", SOON, || agent.serves());
     let log = agent.log();
-    let cannot = log.matches("cannot be made again").count();
+    let cannot = log.matches("cannot be created again").count();
     assert_eq!(cannot, 1, "{log}");
 }

@@ -102,7 +102,11 @@ fn field_r13_a_rule_ends_by_itself_and_the_same_text_does_not_bring_it_back() {
         (&rule()["in_force"], &rule()["ends_in_s"]),
         (&false.into(), &0.0.into())
     );
-    assert!(agent.log().contains("a rule has ended"), "{}", agent.log());
+    assert!(
+        agent.log().contains("a rule has expired"),
+        "{}",
+        agent.log()
+    );
     let again = "[[flow]]\nid = \"second\"\nresource = \"pay\"\ncount = 0\n";
     agent.write_rules(&format!("{rules}{again}"));
     let pay = || {

@@ -14,13 +14,13 @@ Examples:
 
 Exit codes: 0 valid, 2 invalid.")]
 pub(super) struct Options {
-    /// File to check, with the rules it names
+    /// Configuration file to check, with the rules it names
     #[arg(conflicts_with = "config")]
     file: Option<PathBuf>,
-    /// The same, as other commands take it
+    /// The same as FILE
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Directory of rules to check, whatever the file names
+    /// Directory of rules to check; overrides the file
     #[arg(long, value_name = "DIR")]
     rules_dir: Option<PathBuf>,
     /// Print one JSON object

@@ -47,24 +47,24 @@ Examples:
   tidegate doctor -v                   every signal of every scope, too
   tidegate doctor --json | jq '.scopes[] | {name, signals}'
 
-Exit codes: 0 nothing needs doing, 1 something does, 2 wrong usage.")]
+Exit codes: 0 nothing needs doing, 1 something needs doing, 2 wrong usage.")]
 pub(super) struct Options {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// Show every signal with its value and the threads of each scope
+    /// Show the value of every signal and the threads of each scope
     #[arg(short, long, conflicts_with = "json")]
     verbose: bool,
-    /// Configuration file, whose scopes are looked at; without one the installed file, or the defaults
+    /// Configuration file to look at [default: the installed file, else the built-in defaults]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Directory that stands for /proc
+    /// Directory to read in place of /proc
     #[arg(long, value_name = "DIR", default_value = "/proc")]
     proc_root: PathBuf,
-    /// Directory that stands for /sys/fs/cgroup
+    /// Directory to read in place of /sys/fs/cgroup
     #[arg(long, value_name = "DIR", default_value = "/sys/fs/cgroup")]
     cgroup_root: PathBuf,
-    /// Directory of the sockets of a running agent, which is asked for its kernel programs
+    /// Directory of the sockets of the agent to ask
     #[arg(long, value_name = "DIR")]
     runtime_dir: Option<PathBuf>,
 }

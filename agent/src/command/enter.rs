@@ -26,10 +26,10 @@ Exit codes: 0 admitted, 1 no answer, 3 refused.")]
 pub(super) struct Options {
     /// Name of the resource
     resource: String,
-    /// How many requests at once
+    /// Number of requests to ask for at once
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(COUNT_MAX)))]
     count: u32,
-    /// Seconds to keep the permit
+    /// Seconds to hold the permit before it is given back
     #[arg(long, value_name = "SECS", default_value = "0", allow_negative_numbers = true, value_parser = seconds)]
     hold: Duration,
     /// Name of the caller, for rules that look at it
@@ -38,17 +38,17 @@ pub(super) struct Options {
     /// Context in which the work runs, for chain rules
     #[arg(long, default_value = "")]
     context: String,
-    /// An argument, for hot-parameter rules: a whole number counts as an int, all else as text; give it
-    /// again for the next one
+    /// An argument, for hot-parameter rules: a whole number is an int, anything else a text; repeat for
+    /// more
     #[arg(long = "arg", value_name = "VALUE")]
     args: Vec<String>,
-    /// How important it is: in overload the least important are refused first
+    /// Priority class: in overload the least important requests are refused first
     #[arg(long, default_value = "normal", value_parser = named(Class::ALL, Class::name))]
     class: Class,
-    /// Whether it comes to the service or is a call that the service makes
+    /// Whether the request comes in, or is a call that the service makes
     #[arg(long, default_value = "in", value_parser = named(Direction::ALL, Direction::name))]
     direction: Direction,
-    /// May borrow from the next half second where a QPS rule is full
+    /// Allow borrowing from the next half second when a QPS rule is full
     #[arg(long)]
     prioritized: bool,
     /// Print one JSON object

@@ -23,7 +23,7 @@ Examples:
 pub(super) struct Options {
     /// Name of the resource
     resource: String,
-    /// Tenant whose resource it is, for root and the agent's user; without it the caller's own
+    /// Tenant of the resource, for root and the agent's user [default: the caller's own]
     #[arg(long, value_name = "NAME")]
     tenant: Option<String>,
     /// Print one JSON object

@@ -36,7 +36,7 @@ const VERSION: &str = match option_env!("TIDEGATE_VERSION") {
     None => env!("CARGO_PKG_VERSION"),
 };
 
-/// Watches this host and answers its services: may this request go on?
+/// Admission control for this host: measures it, and tells its services which requests may start
 #[derive(Debug, Parser)]
 #[command(
     name = "tidegate",
@@ -55,17 +55,17 @@ struct Arguments {
 enum Command {
     /// Run the agent in the foreground; the default
     Run(run::Options),
-    /// Check a configuration and its rules; tells every fault at once
+    /// Check a configuration and its rules, and report every fault
     Check(check::Options),
-    /// Tell what can be measured on this machine, and what would make the rest available
+    /// Check the agent and this machine: what needs doing, what cannot be measured and why
     Doctor(doctor::Options),
-    /// Show what the agent sees and decides now
+    /// Show whether anything is wrong, and what the agent measures and decides
     Status(status::Options),
-    /// Tell which rules act on a resource, what each refused and how each is
+    /// Show the rules of a resource, what each refused, and its state
     Explain(explain::Options),
     /// Ask the agent once, as a service would
     Enter(enter::Options),
-    /// Tell what a configuration would have done with what was recorded
+    /// Show what a configuration would have done with a recording
     Replay(replay::Options),
     /// Measure what a decision costs on this machine
     Bench(bench::Options),

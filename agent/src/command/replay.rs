@@ -18,25 +18,25 @@ Examples:
   tidegate replay --since 10m --scope orders          of one scope, the last ten minutes
   tidegate replay samples.jsonl --ticks | jq -c 'select(.state == \"overload\")'
 
-The samples stay as they were measured: how services would have answered to other decisions is not
-reckoned. Exit codes: 0 replayed, 1 an expectation of the file is missed, or the file is no recording,
-2 invalid configuration.")]
+The samples stay as measured: how services would have behaved under other decisions is not simulated.
+Rules are not replayed. Exit codes: 0 replayed, 1 an expectation of the file is missed or the file is
+no recording, 2 invalid configuration.")]
 pub(super) struct Options {
-    /// Recording, or directory of recordings; without one the agent's state directory
+    /// Recording, or directory of recordings [default: the agent's state directory]
     file: Option<PathBuf>,
-    /// Configuration to replay with; without one that of the recording
+    /// Configuration to replay with [default: that of the recording]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Show what came from then on: so long ago ("10m"), or a time ("2026-11-30 23:40:00", UTC)
+    /// Begin then: a time ago ("10m"), or a time ("2026-11-30 23:40:00", UTC)
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<u64>,
-    /// Show this scope alone
+    /// Show only this scope
     #[arg(long, value_name = "NAME")]
     scope: Option<String>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// Print one JSON object for each tick in place of the summary
+    /// Print one JSON object for each tick instead of the summary
     #[arg(long, conflicts_with = "json")]
     ticks: bool,
 }

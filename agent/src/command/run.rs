@@ -16,34 +16,34 @@ Examples:
   tidegate run --config ./tidegate.toml --runtime-dir /tmp/tidegate
   TIDEGATE_LOG=debug tidegate run
 
-SIGHUP reads configuration and rules again; SIGTERM and Ctrl-C end the agent.
-TIDEGATE_LOG says what is logged: error, warn, info (the default), debug or trace.")]
+SIGHUP reloads configuration and rules. SIGTERM and Ctrl-C stop the agent.
+TIDEGATE_LOG sets the log level: error, warn, info (the default), debug or trace.")]
 pub(super) struct Options {
-    /// Configuration file; without one that of this user, else /etc/tidegate/tidegate.toml, else the
-    /// built-in defaults
+    /// Configuration file [default: that of this user, else /etc/tidegate/tidegate.toml, else the built-in
+    /// defaults]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Directory of rules, whatever the configuration names
+    /// Directory of rules; overrides the configuration
     #[arg(long, value_name = "DIR")]
     rules_dir: Option<PathBuf>,
-    /// Loopback address of the metrics over TCP, or `off`, whatever the configuration says
+    /// Loopback address of the metrics over TCP, or `off`; overrides the configuration
     #[arg(long, value_name = "ADDRESS")]
     metrics_listen: Option<MetricsListen>,
-    /// Directory of the sockets; without one `$TIDEGATE_RUNTIME_DIR`, else `$RUNTIME_DIRECTORY`, else
-    /// /run/tidegate as root and `$XDG_RUNTIME_DIR/tidegate` as another user
+    /// Directory of the sockets [default: `$TIDEGATE_RUNTIME_DIR`, else `$RUNTIME_DIRECTORY`, else
+    /// /run/tidegate as root and `$XDG_RUNTIME_DIR/tidegate` as another user]
     #[arg(long, value_name = "DIR")]
     runtime_dir: Option<PathBuf>,
-    /// Directory of what lasts, such as recorded ticks; without one `$STATE_DIRECTORY`, else the directory
-    /// of the sockets if that is given, else /var/lib/tidegate as root
+    /// Directory of the recording and the last good rules [default: `$STATE_DIRECTORY`, else the directory
+    /// of the sockets if that is given, else /var/lib/tidegate as root]
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
-    /// End with code 2 on a fault in the rules; without it the agent starts on the last good ones, or on none
+    /// Exit with code 2 if a rule has a fault; without this, start on the last good rules, or on none
     #[arg(long)]
     strict: bool,
-    /// Directory that stands for /proc
+    /// Directory to read in place of /proc
     #[arg(long, value_name = "DIR", default_value = "/proc")]
     proc_root: PathBuf,
-    /// Directory that stands for /sys/fs/cgroup
+    /// Directory to read in place of /sys/fs/cgroup
     #[arg(long, value_name = "DIR", default_value = "/sys/fs/cgroup")]
     cgroup_root: PathBuf,
 }

@@ -74,16 +74,16 @@ fn check_http(http: &Http, section: &mut Section<'_, '_>) {
 settings! {
     /// Sizes of the shared pages.
     pub struct Pages {
-        /// Most resources of a tenant. Others share overflow nodes.
+        /// Maximum number of resources of a tenant. Further ones share overflow slots.
         max_resources: u32 = 16_384, Whole { min: 2, max: RESOURCES_MAX };
-        /// Most connected processes of a tenant.
+        /// Maximum number of processes of a tenant that map the pages. Others ask over the socket.
         max_seats: u32 = 256, Whole { min: 2, max: SEATS_MAX };
-        /// Rows of counters of a process. Threads beyond it share one.
+        /// Rows of counters of a process. Further threads share one.
         lanes: u32 = 4, Whole { min: 1, max: LANES_MAX };
         /// After this time without a request the node of an origin or a context is given back; when slots become
         /// short, so is a resource on which no rule stands.
         idle_time: Duration = Duration::from_mins(10), Span::ms(1_000, 86_400_000);
-        /// Most scopes, the host included.
+        /// Maximum number of scopes, the host included.
         max_scopes: u32 = 64, Whole { min: 1, max: SCOPES_MAX };
     }
 }
@@ -93,7 +93,7 @@ settings! {
     pub struct Recording {
         /// Whether it is kept.
         enabled: bool = true, Flag;
-        /// Most MiB on disk; about two hours of three scopes.
+        /// Maximum size on disk, MiB; 32 are about two hours of three scopes.
         size_mib: u64 = 32, Whole { min: 1, max: 65_536 };
     }
     check check_recording;

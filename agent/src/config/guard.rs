@@ -30,7 +30,7 @@ settings! {
         /// Directory of rule files: *.toml in our form, *.json in Sentinel's. When it is gone the last rules stay
         /// in force; an empty one lifts them.
         dir: PathBuf = PathBuf::from("/etc/tidegate/rules.d"), Location;
-        /// Whose verdicts the rules give where Sentinel has a known defect.
+        /// Whether the rules repeat the known defects of a version of Sentinel.
         quirks: Quirks = Quirks::None, OneOf::<Quirks>::ANY;
     }
 }
@@ -59,15 +59,15 @@ settings! {
 settings! {
     /// CPU marks of a scope.
     pub struct Cpu {
-        /// Whether the marks count. The law looks at the CPU in any case.
+        /// Whether the thresholds count. The law looks at the CPU in any case.
         enabled: bool = true, Flag;
-        /// Share of the effective CPUs in use at which the mark is passed.
+        /// Share of the effective CPUs in use at which the threshold is crossed.
         enter: f64 = 0.85, Number::RATIO;
         /// Share below which it is left again.
         leave: f64 = 0.75, Number::RATIO;
-        /// How long the CPU must stay over the mark before it counts.
+        /// How long the CPU must stay over the threshold before it counts.
         sustained: Duration = Duration::from_secs(2), Span::ms(0, 600_000);
-        /// What passing the mark does.
+        /// What happens when the threshold is crossed: `shape` begins overload, `reject` refuses all inbound work.
         action: Action = Action::Shape, OneOf::<Action>::ANY;
     }
     check check_cpu;
@@ -79,12 +79,12 @@ fn check_cpu(cpu: &Cpu, section: &mut Section<'_, '_>) {
 }
 
 settings! {
-    /// Load marks of the host.
+    /// Load thresholds of the host.
     pub struct Load {
         /// Whether the marks count. Load alone says that tasks wait, not that requests do: a build machine is over
         /// the mark for hours. So it is off unless an operator wants it.
         enabled: bool = false, Flag;
-        /// One-minute load average per effective CPU at which the mark is passed.
+        /// One-minute load average per effective CPU at which the threshold is crossed.
         enter_per_cpu: f64 = 1.0, Number { min: 0.0, max: 1_000.0 };
         /// Load per CPU below which it is left again.
         leave_per_cpu: f64 = 0.8, Number { min: 0.0, max: 1_000.0 };
@@ -169,9 +169,9 @@ settings! {
         reentry_window: Duration = Duration::from_secs(30), Span::ms(0, 3_600_000);
         /// Shortest time in a state.
         minimum_hold: Duration = Duration::from_millis(500), Span::ms(0, 600_000);
-        /// A mark whose signal is not measured for this long is left.
+        /// A threshold whose signal is not measured for this long counts as not crossed.
         blind_time: Duration = Duration::from_secs(5), Span::ms(100, 600_000);
-        /// Most changes in any hour. A mark is then not passed again; an overload that has ended stays, with
+        /// Maximum number of state changes in any hour. A mark is then not passed again; an overload that has ended stays, with
         /// the entry limit.
         changes_per_hour_max: u32 = 12, Whole { min: 2, max: 32 };
     }
@@ -195,7 +195,7 @@ settings! {
         watermark: Option<u32> = None, Maybe(Whole { min: 1, max: 4_194_304 }, "500");
         /// Share of the requests then in flight that is left; at least one for each CPU.
         leave_ratio: f64 = 0.5, Number::RATIO;
-        /// How far the group's CPU marks are lowered meanwhile. Rules with a `strained_count` take it then.
+        /// How far the group's CPU thresholds are lowered meanwhile. Rules with a `strained_count` take it then.
         cpu_shift_ratio: f64 = 0.0, Number::RATIO;
         /// How long. It ends by itself, and comes again only after the threads were fewer.
         hold: Duration = Duration::from_secs(30), Span::ms(1_000, 3_600_000);
@@ -212,7 +212,7 @@ settings! {
         cgroup: String = String::new(), Required(CgroupPath, "\"/system.slice/orders.service\"");
         /// CPUs that it may use, whatever its quota and its CPU set say. Not set: as measured.
         cpus: Option<f64> = None, Maybe(Number { min: 0.01, max: 4_096.0 }, "1.5");
-        /// Its CPU marks; options as in `[cpu]`.
+        /// Its CPU thresholds; options as in `[cpu]`.
         cpu: Cpu = Cpu::default(), Group::<Cpu>::OF;
         /// How slowly its state changes; options as in `[hysteresis]`.
         hysteresis: Hysteresis = Hysteresis::default(), Group::<Hysteresis>::OF;

@@ -54,9 +54,9 @@ settings! {
         pages: Pages = Pages::default(), Group::<Pages>::OF;
         /// How the machine is measured.
         signals: Signals = Signals::default(), Group::<Signals>::OF;
-        /// CPU marks of every scope.
+        /// CPU thresholds of every scope.
         cpu: Cpu = Cpu::default(), Group::<Cpu>::OF;
-        /// Load marks of the host.
+        /// Load thresholds of the host.
         load: Load = Load::default(), Group::<Load>::OF;
         /// Too many live threads of a group.
         threads: Threads = Threads::default(), Group::<Threads>::OF;

@@ -31,7 +31,7 @@ impl Failures {
     pub async fn wait_after(&mut self, error: &io::Error) {
         if let Some(times) = self.count(Instant::now()) {
             let socket = self.socket;
-            tracing::warn!(%error, socket, times, "cannot accept connections; tries again");
+            tracing::warn!(event = "accept_failed", %error, socket, times, "cannot accept connections; retrying");
         }
         tokio::time::sleep(RETRY).await;
     }

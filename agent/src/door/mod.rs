@@ -142,9 +142,10 @@ async fn end_timed_permits(context: Arc<Agent>) {
         if many > 0 && told.is_none_or(|told| told.elapsed() >= TELL_AGAIN) {
             told = Some(Instant::now());
             tracing::warn!(
+                event = "permits_expired",
                 permits = many,
-                "permits by HTTP were not given back and ended by the clock (http.permit_time_to_live); \
-                 until then each was in flight: send each to POST /v1/exit"
+                "permits given over HTTP were not given back and expired (http.permit_time_to_live); until then each \
+                 counted as in flight: send each to POST /v1/exit"
             );
         }
     }

@@ -37,12 +37,13 @@ pub fn raise_limit() -> Result<(), TooFew> {
     }
     match setrlimit(Resource::RLIMIT_NOFILE, hard, hard) {
         Ok(()) => tracing::info!(
+            event = "open_files_raised",
             soft,
             hard,
-            "the limit of open files is raised to the hard one"
+            "raised the limit of open files to the hard limit"
         ),
         Err(errno) => {
-            tracing::warn!(%errno, soft, hard, "the limit of open files stays as it is");
+            tracing::warn!(event = "open_files_limited", %errno, soft, hard, "the limit of open files stays as it is");
             if soft < LEAST {
                 return Err(TooFew(soft));
             }

@@ -95,17 +95,18 @@ impl<L> SocketFile<L> {
         let socket = socket.display();
         match made {
             Ok(listener) => {
-                tracing::error!(%socket, "was deleted or replaced, so nobody new could connect; it is made again");
+                tracing::error!(event = "socket_replaced", %socket, "the socket was deleted or replaced, so no new client could connect; created it again");
                 self.is_told = false;
                 Some(listener)
             }
             Err(error) => {
                 if !self.is_told {
                     tracing::error!(
+                        event = "socket_lost",
                         %error,
                         %socket,
-                        "was deleted or replaced, so nobody new can connect, and it cannot be made again; it is tried \
-                         each second: mend what the error names, or restart the agent"
+                        "the socket was deleted or replaced, so no new client can connect, and it cannot be created again; \
+                         retrying each second: fix what the error names, or restart the agent"
                     );
                 }
                 self.is_told = true;

@@ -118,7 +118,11 @@ impl Libraries {
                 } else {
                     format!("{name}: {why}")
                 };
-                tracing::info!(fault, "pauses of a JVM are not seen");
+                tracing::info!(
+                    event = "jvm_probe_failed",
+                    fault,
+                    "pauses of a JVM cannot be measured"
+                );
                 self.fault = Some(fault);
             }
         }

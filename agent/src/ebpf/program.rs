@@ -123,7 +123,11 @@ impl Refused {
             let of_system = error.downcast_ref::<std::io::Error>();
             denied |= of_system.is_some_and(|error| error.kind() == ErrorKind::PermissionDenied);
             let text = error.to_string();
-            tracing::debug!(error = text, "the kernel refused a program");
+            tracing::debug!(
+                event = "ebpf_refused",
+                error = text,
+                "the kernel refused a program"
+            );
             if let Some(reason) = verifiers_reason(&text) {
                 // The verifier says what is wrong with a program, by the same errno as for a permission.
                 return Self {
@@ -233,7 +237,9 @@ impl Programs {
 
 fn log_of(programs: &mut Ebpf) -> Option<Log> {
     let log = EbpfLogger::init(programs);
-    let told = log.inspect_err(|error| tracing::debug!(%error, "programs have no log"));
+    let told = log.inspect_err(
+        |error| tracing::debug!(event = "ebpf_without_log", %error, "programs have no log"),
+    );
     let mut log = told.ok()?;
     Some(Box::new(move || log.flush()))
 }

@@ -95,7 +95,7 @@ impl View {
     pub(crate) fn retire(self) {
         for page in [self.runqueue, self.preempted, self.counters] {
             if let Err(errno) = map::retire(page) {
-                tracing::debug!(%errno, "a map of programs that are gone stays in memory");
+                tracing::debug!(event = "ebpf_map_left", %errno, "a map of unloaded eBPF programs stays in memory");
             }
         }
     }

@@ -180,7 +180,12 @@ impl Worker {
             report.unsampled = unsampled;
         });
         let reason = self.ends.report.get().reason();
-        tracing::info!(rung = rung.name(), "{} ({reason})", rung.words());
+        tracing::info!(
+            event = "ebpf_source",
+            rung = rung.name(),
+            "{} ({reason})",
+            rung.words()
+        );
     }
 
     /// What is done once a second.
@@ -260,7 +265,10 @@ impl Worker {
             lack: Lack::OverBudget,
             detail: format!("{:.1} % of one CPU for five seconds", ratio * 100.0),
         };
-        tracing::warn!("kernel programs step down: {missed}");
+        tracing::warn!(
+            event = "ebpf_step_down",
+            "eBPF programs step down: {missed}"
+        );
         self.missed.push(missed);
         match rung.cheaper() {
             Rung::Files => self.probes_alone(Lack::OverBudget),
@@ -289,7 +297,7 @@ impl Worker {
         if let Err(errno) = waited
             && errno != Errno::INTR
         {
-            tracing::debug!(%errno, "the ring of pauses cannot be waited for");
+            tracing::debug!(event = "ebpf_ring_failed", %errno, "the eBPF ring of pauses cannot be polled");
         }
     }
 
@@ -334,7 +342,7 @@ fn write_table(
     let new = new.filter(|(place, word)| written.get(place) != Some(word));
     for (place, word) in gone.chain(new) {
         if let Err(error) = table.set(place, word, 0) {
-            tracing::warn!(%error, place, "a group cannot be given its slot");
+            tracing::warn!(event = "ebpf_group_left_out", %error, place, "a cgroup gets no slot in the eBPF map");
         }
     }
     *written = wanted;

@@ -295,7 +295,7 @@ impl Writer {
         if self.ring.begin_anew()? {
             notes.begun_anew.count(1);
             let directory = self.directory.display();
-            tracing::warn!(%directory, "the recording was deleted or cut off; it is begun anew, and what it held is gone");
+            tracing::warn!(event = "recording_begun_anew", %directory, "the recording was deleted or truncated; a new one begins");
             self.part = self.part.saturating_add(1);
             let lines = std::mem::take(&mut self.lines);
             self.head();
@@ -316,7 +316,7 @@ impl Writer {
     fn complain(&mut self, error: &io::Error) {
         if !self.failed {
             let directory = self.directory.display();
-            tracing::warn!(%error, %directory, "the ticks cannot be recorded; trying on");
+            tracing::warn!(event = "recording_failed", %error, %directory, "ticks cannot be recorded; retrying");
         }
         self.failed = true;
     }

@@ -32,11 +32,11 @@ pub struct Authority {
 settings! {
     /// Which origins may call a resource.
     pub struct AuthorityOptions {
-        /// Name in refusals, metrics and events. Not set: file and place.
+        /// Name in refusals, metrics and logs. Not set: file and place.
         id: Option<String> = None, Maybe(Name, "\"orders-callers\"");
-        /// enforce refuses; observe counts what it would have refused; off does nothing.
+        /// `enforce` refuses; `observe` counts what it would have refused; `off` does nothing.
         mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
-        /// When it ends by itself: so long after it came into force, or at a time. Not set: never. Reading the same
+        /// When it ends by itself: after a time in force, or at a time. Not set: never. Reading the same
         /// text again does not begin anew; a restart of the agent does.
         expires: Option<Expires> = None, Maybe(Ending, "\"30s\"");
         /// Name of the resource.

@@ -18,7 +18,7 @@ use crate::words::{number, percent};
 pub struct Degrade {
     /// The resources it is for. Each has its own breaker.
     pub resource: Guarded,
-    /// What makes it trip.
+    /// What opens the breaker.
     pub trip: Trip,
     /// Completed requests in the interval below which it does not trip; at least 1.
     pub min_requests: u32,
@@ -130,23 +130,23 @@ const DAY_MS: u64 = 86_400_000;
 settings! {
     /// A circuit breaker.
     pub struct DegradeOptions {
-        /// Name in refusals, metrics and events. Not set: file and place.
+        /// Name in refusals, metrics and logs. Not set: file and place.
         id: Option<String> = None, Maybe(Name, "\"payment-breaker\"");
-        /// enforce refuses; observe counts what it would have refused; off does nothing.
+        /// `enforce` refuses; `observe` counts what it would have refused; `off` does nothing.
         mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
-        /// When it ends by itself: so long after it came into force, or at a time. Not set: never. Reading the same
+        /// When it ends by itself: after a time in force, or at a time. Not set: never. Reading the same
         /// text again does not begin anew; a restart of the agent does.
         expires: Option<Expires> = None, Maybe(Ending, "\"30s\"");
         /// Name of the resource; * is every one that has no degrade rule of its own.
         resource: String = String::new(), Required(Name, "\"payment\"");
-        /// What makes it trip.
+        /// What opens the breaker.
         grade: TripWord = TripWord::SlowRatio, Required(OneOf::<TripWord>::ANY, "\"error_ratio\"");
-        /// It trips over this share (`slow_ratio`, `error_ratio`) or number (`error_count`). A
-        /// share of 1 trips when it is reached.
+        /// It opens over this share (`slow_ratio`, `error_ratio`) or number (`error_count`). A
+        /// share of 1 opens it when it is reached.
         threshold: Amount = Amount::ONE, Required(Count, "0.5");
         /// A request that takes longer is slow (`slow_ratio`).
         max_rt: Option<Duration> = None, Maybe(Span::ms(0, DAY_MS), "\"200ms\"");
-        /// Completed requests in the interval below which it does not trip.
+        /// Completed requests in the interval below which it stays closed.
         min_requests: u32 = 5, REQUESTS;
         /// Length of the interval; statistics begin anew with each.
         stat_interval: Duration = Duration::from_secs(1), Span::ms(1, DAY_MS);
@@ -199,7 +199,7 @@ impl Effects for DegradeOptions {
             Idle::when(
                 !counts,
                 "with grade slow_ratio",
-                "this grade looks at errors, not at how long a request takes",
+                "this grade counts errors, not response times",
             )
         }),
         Effect::always("min_requests"),

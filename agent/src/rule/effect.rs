@@ -24,7 +24,7 @@ pub(super) fn ended(expires: Option<Expires>) -> Option<Idle> {
     Idle::when(
         over,
         "a time to come",
-        "it has passed, so the rule holds nobody",
+        "it has passed, so the rule limits nobody",
     )
 }
 
@@ -32,7 +32,7 @@ pub(super) fn ended(expires: Option<Expires>) -> Option<Idle> {
 pub(super) fn alone(cluster: Option<&Cluster>, falls_back: bool) -> Option<Idle> {
     let cluster = cluster?;
     let hint = if !cluster.fallback_to_local.unwrap_or(falls_back) {
-        "no token server is asked: without a fallback to this host the rule holds nobody"
+        "no token server is asked: without a fallback to this host the rule limits nobody"
     } else if cluster.threshold == super::cluster::Threshold::Global {
         "no token server is asked: each host admits the whole count by itself, so all of them admit it \
          as many times as there are hosts"
@@ -47,7 +47,7 @@ pub(super) fn literal(name: &str, takes_patterns: bool) -> Option<Idle> {
     if !is_like_pattern(name) {
         return None;
     }
-    let hint = "it is compared letter by letter, so only a resource of just this name is meant";
+    let hint = "it is compared literally, so it matches only a resource of exactly this name";
     let allowed = if takes_patterns {
         "a name, or a pattern with regex = true"
     } else {

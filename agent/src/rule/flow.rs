@@ -148,11 +148,11 @@ const SECOND: Duration = Duration::from_secs(1);
 settings! {
     /// How much of a resource may run.
     pub struct FlowOptions {
-        /// Name in refusals, metrics and events. Not set: file and place.
+        /// Name in refusals, metrics and logs. Not set: file and place.
         id: Option<String> = None, Maybe(Name, "\"orders-qps\"");
-        /// enforce refuses; observe counts what it would have refused; off does nothing.
+        /// `enforce` refuses; `observe` counts what it would have refused; `off` does nothing.
         mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
-        /// When it ends by itself: so long after it came into force, or at a time. Not set: never. Reading the same
+        /// When it ends by itself: after a time in force, or at a time. Not set: never. Reading the same
         /// text again does not begin anew; a restart of the agent does.
         expires: Option<Expires> = None, Maybe(Ending, "\"30s\"");
         /// Name of the resource.
@@ -227,7 +227,7 @@ impl Options for FlowOptions {
 }
 
 const WHERE: &str = "with grade qps";
-const IN_FLIGHT: &str = "a rule of requests in flight does not look at it";
+const IN_FLIGHT: &str = "a concurrency rule does not use it";
 
 impl Effects for FlowOptions {
     const EFFECTS: &'static [Effect<Self>] = &[
@@ -262,7 +262,7 @@ impl Effects for FlowOptions {
             Idle::when(
                 direct,
                 "with strategy relate or chain alone",
-                "a direct rule does not look at it",
+                "a direct rule does not use it",
             )
         }),
         Effect::new("behavior", |flow| {
@@ -270,7 +270,7 @@ impl Effects for FlowOptions {
             Idle::when(
                 idle,
                 WHERE,
-                "a rule of requests in flight refuses, it does not warm up or let wait",
+                "a concurrency rule refuses; it neither warms up nor queues",
             )
         }),
         Effect::new("warm_up_period", |flow| {
@@ -352,7 +352,7 @@ impl FlowOptions {
             section.refuse(
                 &["strained_count", "count"],
                 allowed,
-                "a strained machine takes less",
+                "the strained limit cannot be the larger one",
             );
         }
     }
@@ -406,7 +406,7 @@ impl FlowOptions {
             section.refuse(
                 &["max_queueing_time"],
                 "more than 0",
-                "this behavior lets wait",
+                "this behavior makes requests wait",
             );
             sound = false;
         }

@@ -232,11 +232,11 @@ impl ItemOptions {
 settings! {
     /// A limit for each value of an argument.
     pub struct ParamOptions {
-        /// Name in refusals, metrics and events. Not set: file and place.
+        /// Name in refusals, metrics and logs. Not set: file and place.
         id: Option<String> = None, Maybe(Name, "\"orders-by-user\"");
-        /// enforce refuses; observe counts what it would have refused; off does nothing.
+        /// `enforce` refuses; `observe` counts what it would have refused; `off` does nothing.
         mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
-        /// When it ends by itself: so long after it came into force, or at a time. Not set: never. Reading the same
+        /// When it ends by itself: after a time in force, or at a time. Not set: never. Reading the same
         /// text again does not begin anew; a restart of the agent does.
         expires: Option<Expires> = None, Maybe(Ending, "\"30s\"");
         /// Name of the resource.
@@ -334,7 +334,7 @@ impl Effects for ParamOptions {
             Idle::when(
                 idle,
                 "with grade qps",
-                "a rule of requests in flight refuses, it does not let wait",
+                "a concurrency rule refuses; it does not queue",
             )
         }),
         Effect::new("max_queueing_time", |param| {
@@ -348,7 +348,7 @@ impl Effects for ParamOptions {
     ];
 }
 
-const IN_FLIGHT: &str = "a rule of requests in flight does not look at it";
+const IN_FLIGHT: &str = "a concurrency rule does not use it";
 
 impl ParamOptions {
     fn is_in_flight(&self) -> bool {

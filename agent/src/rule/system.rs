@@ -76,11 +76,11 @@ impl System {
 settings! {
     /// Marks for all inbound work.
     pub struct SystemOptions {
-        /// Name in refusals, metrics and events. Not set: file and place.
+        /// Name in refusals, metrics and logs. Not set: file and place.
         id: Option<String> = None, Maybe(Name, "\"host\"");
-        /// enforce refuses; observe counts what it would have refused; off does nothing.
+        /// `enforce` refuses; `observe` counts what it would have refused; `off` does nothing.
         mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
-        /// When it ends by itself: so long after it came into force, or at a time. Not set: never. Reading the same
+        /// When it ends by itself: after a time in force, or at a time. Not set: never. Reading the same
         /// text again does not begin anew; a restart of the agent does.
         expires: Option<Expires> = None, Maybe(Ending, "\"30s\"");
         /// Refuses while the one-minute load average is over this and requests queue.
@@ -89,9 +89,9 @@ settings! {
         cpu: Option<Amount> = None, Maybe(Share, "0.9");
         /// Refuses while requests take longer than this on average.
         avg_rt: Option<Duration> = None, Maybe(Span::ms(0, 3_600_000), "\"200ms\"");
-        /// Most inbound requests in flight.
+        /// Maximum inbound requests in flight.
         concurrency: Option<u32> = None, Maybe(Whole { min: 0, max: u32::MAX }, "400");
-        /// Most inbound passes a second.
+        /// Maximum inbound passes a second.
         qps: Option<Amount> = None, Maybe(Count, "5000.0");
     }
     check check_marks;

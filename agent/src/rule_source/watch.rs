@@ -36,7 +36,7 @@ impl DirectoryWatch {
         let directory = directory.into();
         let inotify = Inotify::init();
         let inotify = inotify
-            .inspect_err(|error| tracing::debug!(%error, "rules are looked at by the clock"));
+            .inspect_err(|error| tracing::debug!(event = "rules_polled", %error, "the rules directory cannot be watched; it is polled"));
         let mut watch = Self {
             seen: Look::at(&directory, is_rule_file),
             directory,
@@ -81,7 +81,7 @@ impl DirectoryWatch {
                 Ok(_events) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) => {
-                    tracing::debug!(%error, "rules are looked at by the clock");
+                    tracing::debug!(event = "rules_polled", %error, "the rules directory cannot be watched; it is polled");
                     self.inotify = None;
                 }
             }

@@ -178,7 +178,7 @@ fn watches(config: &Config) -> Vec<DirectoryWatch> {
 fn load(given: &Given) -> Result<Loaded, Ended> {
     let loaded = given.load().map_err(Ended::Invalid)?;
     for warning in &loaded.warnings {
-        tracing::warn!("{warning}");
+        tracing::warn!(event = "rule_warning", "{warning}");
     }
     Ok(loaded)
 }
@@ -259,9 +259,10 @@ fn record(config: &Config, directory: &Path) -> (Tap, Option<Recorder>) {
         Err(error) => {
             let directory = directory.display();
             tracing::warn!(
+                event = "recording_off",
                 %error,
                 %directory,
-                "the ticks are not recorded; name a directory that can be written with --state-dir, or set recording.enabled = false"
+                "ticks are not recorded; give a writable directory with --state-dir, or set recording.enabled = false"
             );
             (Tap::default(), None)
         }
@@ -286,7 +287,9 @@ fn begin_ticks(
     let triggers = PressureTriggers::arm(config.signals.psi_triggers, &roots);
     let settings = config.ebpf.settings(config.pages.max_scopes);
     let begun = ebpf::start(settings, &roots);
-    let begun = begun.inspect_err(|error| tracing::warn!(%error, "no thread for kernel programs"));
+    let begun = begun.inspect_err(
+        |error| tracing::warn!(event = "ebpf_off", %error, "no thread for eBPF programs"),
+    );
     let (kernel, tick_end) = begun.ok().unzip();
     let mut sampler = Sampler::new(roots);
     if let Some(tick_end) = tick_end {

@@ -77,7 +77,10 @@ fn kept(source: &DirectorySource, named: &Named, keep: &RuleKeep) -> Option<Rule
     // Another version of the agent may have taken what this one does not.
     let said = |faults: &Vec<Fault>| {
         for fault in faults {
-            tracing::warn!("the last good rules are at fault now: {fault}");
+            tracing::warn!(
+                event = "last_good_refused",
+                "the last good rules have a fault now: {fault}"
+            );
         }
     };
     rules.inspect_err(said).ok()

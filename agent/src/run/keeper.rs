@@ -92,7 +92,9 @@ impl Keeper {
         };
         match std::fs::read_to_string(file) {
             Ok(text) => recording.tell_config(text),
-            Err(error) => tracing::warn!(%error, "the configuration is not recorded"),
+            Err(error) => {
+                tracing::warn!(event = "recording_failed", %error, "the configuration is not recorded");
+            }
         }
     }
 
@@ -150,7 +152,7 @@ impl Keeper {
                 facts.rules = rules;
                 facts.rules_read = Some(Instant::now());
                 drop(facts);
-                tracing::info!(rules, "rules are in force");
+                tracing::info!(event = "rules_in_force", rules, "rules are in force");
             }
             Err(faults) => self.complain(Instead::Rules, &faults),
         }
@@ -187,9 +189,14 @@ impl Keeper {
         }
         faults.clone_into(&mut self.complained);
         for fault in faults {
-            tracing::error!("{fault}");
+            tracing::error!(event = "config_fault", "{fault}");
         }
-        tracing::error!(faults = faults.len(), "{}", instead.text());
+        tracing::error!(
+            event = "reload_refused",
+            faults = faults.len(),
+            "{}",
+            instead.text()
+        );
     }
 
     /// Says where the agent is.
@@ -198,6 +205,7 @@ impl Keeper {
             print(&start_text::places(self, directory));
         } else {
             tracing::info!(
+                event = "started",
                 version = env!("CARGO_PKG_VERSION"),
                 directory = %directory.display(),
                 rules = self.rules,
@@ -269,6 +277,7 @@ impl Keeper {
             Ok(_tenants) => {
                 let scope = scope.map_or("none", |scope| &scope.name);
                 tracing::warn!(
+                    event = "rules_strained",
                     scope,
                     strained,
                     "rules with a strained_count change their limits"
@@ -304,7 +313,7 @@ impl Keeper {
     /// Says that the agent ends.
     pub(super) fn tell_end(self: Box<Self>) {
         self.live.end();
-        tracing::info!("ends");
+        tracing::info!(event = "ended", "ends");
         self.keep.end();
     }
 }

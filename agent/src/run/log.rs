@@ -39,10 +39,11 @@ pub(super) fn begin() {
         log.try_init()
     };
     if let Err(error) = begun {
-        tracing::debug!(%error, "somebody else logs already");
+        tracing::debug!(event = "log_taken", %error, "somebody else logs already");
     }
     if let Some(fault) = fault {
         tracing::warn!(
+            event = "log_level_invalid",
             "{VARIABLE} = {given:?}: {fault}; allowed are error, warn, info, debug, trace, off, or such as \
              tidegate_agent::door=debug; now it is info"
         );

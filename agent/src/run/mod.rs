@@ -107,6 +107,6 @@ fn run_logging(options: Options) -> Result<(), Ended> {
 fn close_to_debuggers() {
     use rustix::process::{DumpableBehavior, set_dumpable_behavior};
     if let Err(errno) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
-        tracing::warn!(%errno, "other processes of this user can read and write this one's memory");
+        tracing::warn!(event = "memory_readable", %errno, "other processes of this user can read and write the agent's memory");
     }
 }

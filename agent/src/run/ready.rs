@@ -6,7 +6,7 @@ use sd_notify::NotifyState;
 
 fn tell(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
-        tracing::warn!(%error, "the service manager was not told {states:?}");
+        tracing::warn!(event = "service_manager_failed", %error, "systemd could not be told {states:?}");
     }
 }
 
@@ -19,7 +19,9 @@ pub(super) fn ready() {
 pub(super) fn reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => tell(&[NotifyState::Reloading, now]),
-        Err(error) => tracing::warn!(%error, "the service manager was not told of the reload"),
+        Err(error) => {
+            tracing::warn!(event = "service_manager_failed", %error, "systemd could not be told of the reload");
+        }
     }
 }
 

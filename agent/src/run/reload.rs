@@ -79,7 +79,7 @@ pub(super) async fn begin(
     // What was said of the same files is not said again.
     for warning in rules.warnings() {
         if !before.warnings().contains(warning) {
-            tracing::warn!("{warning}");
+            tracing::warn!(event = "rule_warning", "{warning}");
         }
     }
     rules.begin(&before, Moment::now());
@@ -103,9 +103,10 @@ pub(super) async fn end_rules(tenants: &Tenants) -> Result<usize, Vec<Fault>> {
         for (rule, old) in next.rules().iter().zip(before.rules()) {
             if rule.end != old.end {
                 tracing::info!(
+                    event = "rule_ended",
                     rule = rule.id,
                     tenant = &*named.name,
-                    "a rule has ended: its time (expires) is over"
+                    "a rule has expired"
                 );
                 ended = ended.saturating_add(1);
             }
@@ -160,7 +161,7 @@ async fn put_in_force(
         )]
     })?;
     for (resource, fault) in published.unplaced {
-        tracing::error!(resource, %fault, "no slot for a resource: its rules are not in force");
+        tracing::error!(event = "rule_without_slot", resource, %fault, "a resource gets no slot: its rules are not in force");
     }
     Ok(())
 }
@@ -199,13 +200,17 @@ pub(super) fn config(
         return Err(vec![fault]);
     }
     for warning in &warnings {
-        tracing::warn!("{warning}");
+        tracing::warn!(event = "rule_warning", "{warning}");
     }
     for option in fixed_options(now, &next) {
-        tracing::warn!(option, "changed, but takes effect with the next start");
+        tracing::warn!(
+            event = "setting_needs_restart",
+            option,
+            "changed, but takes effect with the next start"
+        );
     }
     if let Err(overrun) = handle.set_plan(Plan::of(&next)) {
-        tracing::warn!(%overrun, "the settings of the scopes stay as they are");
+        tracing::warn!(event = "settings_refused", %overrun, "the settings of the scopes stay as they are");
     }
     *now = next;
     Ok(warnings)

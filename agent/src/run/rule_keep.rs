@@ -30,7 +30,9 @@ impl RuleKeep {
         let (queue, jobs) = sync_channel(QUEUE);
         let own = store.clone();
         let thread = Background::start("rule keeper", move |_stop| write_all(&own, &jobs));
-        let thread = thread.inspect_err(|error| tracing::warn!(%error, "{NOT_KEPT}"));
+        let thread = thread.inspect_err(
+            |error| tracing::warn!(event = "last_good_not_kept", %error, "{NOT_KEPT}"),
+        );
         Self {
             store,
             writer: thread.ok().map(|thread| (queue, thread)),
@@ -44,14 +46,18 @@ impl RuleKeep {
         };
         let key = key(tenant);
         if queue.try_send(Job { key, documents }).is_err() {
-            tracing::warn!(tenant, "{NOT_KEPT}: the disk does not keep up");
+            tracing::warn!(
+                event = "last_good_not_kept",
+                tenant,
+                "{NOT_KEPT}: the disk does not keep up"
+            );
         }
     }
 
     /// What is kept of a tenant. What cannot be taken is said and counts as nothing.
     pub(super) fn load(&self, tenant: &str) -> Option<Vec<Document>> {
         let loaded = self.store.load(&key(tenant));
-        let said = |error: &Fault| tracing::warn!(%error, "the last good rules are not taken");
+        let said = |error: &Fault| tracing::warn!(event = "last_good_refused", %error, "the last good rules are not taken");
         loaded.inspect_err(said).ok().flatten()
     }
 
@@ -83,7 +89,7 @@ fn write_all(store: &LastGood, jobs: &Receiver<Job>) {
             Err(error) => {
                 let text = error.to_string();
                 if text != told {
-                    tracing::warn!(tenant = key.tenant, %error, "{NOT_KEPT}");
+                    tracing::warn!(event = "last_good_not_kept", tenant = key.tenant, %error, "{NOT_KEPT}");
                 }
                 told = text;
             }

@@ -134,7 +134,9 @@ fn remove(socket: &Path) {
     match std::fs::remove_file(socket) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => tracing::warn!(%error, socket = %socket.display(), "cannot be removed"),
+        Err(error) => {
+            tracing::warn!(event = "socket_left", %error, socket = %socket.display(), "cannot be removed");
+        }
     }
 }
 
@@ -207,5 +209,5 @@ async fn watch_on(mut watch: DirectoryWatch, tell: Sender<()>) {
 }
 
 fn give_up(error: &io::Error) {
-    tracing::warn!(%error, "the rules are not watched; send SIGHUP after a change");
+    tracing::warn!(event = "rules_not_watched", %error, "the rules are not watched; send SIGHUP after a change");
 }

@@ -104,10 +104,13 @@ pub(super) fn log_signals(snapshot: &Snapshot) {
         let (name, lacks) = (&*scope.name, lacks(scope));
         let all = measured(scope).split(", ").count();
         if lacks.is_empty() {
-            tracing::info!("{name}: measures {all} signals");
+            tracing::info!(event = "signals_measured", "{name}: measures {all} signals");
         } else {
             let lacks = lacks.join("; ");
-            tracing::info!("{name}: measures {all} signals; not {lacks}");
+            tracing::info!(
+                event = "signals_measured",
+                "{name}: measures {all} signals; not {lacks}"
+            );
         }
     }
 }

@@ -83,7 +83,7 @@ impl Taking {
                 Err(other) => why = other,
             }
         }
-        tracing::warn!(pid, uid = offer.peer.uid, why = %why, "pages that were handed back are not taken");
+        tracing::warn!(event = "pages_refused", pid, uid = offer.peer.uid, why = %why, "pages that were handed back are not taken");
     }
 
     /// The pages of a tenant, with what its last life has left.
@@ -100,10 +100,11 @@ impl Taking {
         } = self.wanted.swap_remove(place);
         if found.is_none() && !awaited.is_empty() {
             tracing::warn!(
+                event = "pages_begun_anew",
                 tenant,
                 services = awaited.len(),
-                "nobody handed the pages of the last life back: windows and breakers begin anew, and what its services \
-                 have in flight does not count"
+                "no service handed the pages of the last run back: windows and breakers begin at zero, and what its \
+                 services have in flight does not count"
             );
         }
         found.map(|proved| (left, proved))
@@ -166,16 +167,18 @@ pub(super) fn begin(
         match Tenant::take_up(settings, &left, &proved) {
             Ok(taken) => {
                 tracing::info!(
+                    event = "pages_taken_up",
                     tenant,
                     services = taken.living.len(),
-                    "the pages of the last life are taken up: windows, breakers and places in flight go on"
+                    "the pages of the last run are taken up: windows, breakers and requests in flight go on"
                 );
                 return Ok(taken);
             }
             Err(error) => tracing::warn!(
+                event = "pages_begun_anew",
                 tenant,
                 %error,
-                "the pages of the last life cannot be taken up: windows, breakers and places in flight begin anew"
+                "the pages of the last run cannot be taken up: windows, breakers and requests in flight begin at zero"
             ),
         }
     }
@@ -189,7 +192,7 @@ pub(super) fn keep(tenant: &Arc<Tenant>, living: Vec<LivingSeat>) {
     }
     for ((seat, process), pidfd) in living {
         if let Err(error) = seat_life::keep(tenant, (seat, process), pidfd) {
-            tracing::warn!(pid = process.pid, %error, "a service of the last life cannot be watched: its seat ends");
+            tracing::warn!(event = "seat_ended", pid = process.pid, %error, "a service of the last run cannot be watched: its seat ends");
             tenant.seats().revoke(seat);
         }
     }
@@ -199,8 +202,9 @@ pub(super) fn keep(tenant: &Arc<Tenant>, living: Vec<LivingSeat>) {
         let seats = tenant.kept().give_up();
         if seats > 0 {
             tracing::warn!(
+                event = "seats_ended",
                 seats,
-                "services of the last life live and have not come back: what they have in flight counts no more"
+                "services of the last run are alive and have not come back: what they have in flight no longer counts"
             );
         }
     });

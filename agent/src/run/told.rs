@@ -22,11 +22,12 @@ pub(super) fn scope(event: &Event, snapshot: &Snapshot) {
     match event {
         Event::State { from, to, .. } => {
             let text = state(scope, [from.name(), to.name()], why.as_deref());
-            tracing::warn!(cause, "{text}");
+            tracing::warn!(event = "scope_state", cause, "{text}");
         }
         Event::Ineffective { .. } => tracing::warn!(
+            event = "shedding_ineffective",
             cause,
-            "{scope}: refusing does not lower the pressure: only the entry limit is in force"
+            "{scope}: shedding does not lower the pressure; only the entry limit is in force for now"
         ),
     }
 }
@@ -39,7 +40,7 @@ fn state(scope: &str, [from, to]: [&str; 2], why: Option<&str>) -> String {
 /// Logs a change of a breaker of a tenant.
 pub(super) fn breaker(tenant: &Tenant, name: &str, change: &BreakerChange) {
     let text = breaker_text(&change.now, tripped(tenant, &change.now).as_deref());
-    tracing::warn!(tenant = name, "{text}");
+    tracing::warn!(event = "breaker_state", tenant = name, "{text}");
 }
 
 /// What opened it, against which threshold.

@@ -138,7 +138,7 @@ impl Fault {
     }
 }
 
-/// As a sentence: where, what stands there or is missing, what may stand there, what to do.
+/// As a sentence: where, which option, what stands there or is missing, what may stand there, what to do.
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -164,12 +164,21 @@ impl fmt::Display for Fault {
         if place.point.is_none() {
             f.write_str(value)?;
         } else if value == NOTHING {
-            let (whose, key) = owner(option);
-            write!(f, "{whose} has no {key}")?;
+            write!(f, "{}", Owned::of(option, "missing"))?;
+            if !allowed.is_empty() {
+                write!(f, " ({allowed})")?;
+            }
             // The sentence says it already.
-            hint = if hint.starts_with("add `") { "" } else { hint };
-        } else if allowed.is_empty() || hint.starts_with(UNKNOWN) {
-            // It is about the option as such, so what it is set to does not matter.
+            return match hint {
+                add if add.is_empty() || add.starts_with("add `") => Ok(()),
+                hint => write!(f, "; {hint}"),
+            };
+        } else if let Some(more) = hint.strip_prefix(UNKNOWN) {
+            // What it is set to does not matter.
+            write!(f, "{}{more}", Owned::of(option, "unknown"))?;
+            hint = "";
+        } else if allowed.is_empty() {
+            // It is about the option as such.
             write!(f, "{option}: {hint}")?;
             hint = "";
         } else {
@@ -191,25 +200,31 @@ fn is_of_list(option: &str) -> bool {
     option.ends_with(']') && !option.contains('.')
 }
 
-/// The table of an option in words, and the option's own name.
-fn owner(option: &str) -> (String, &str) {
-    let Some((table, key)) = option.rsplit_once('.') else {
-        return ("the file".to_owned(), option);
-    };
-    let parts = table
-        .strip_suffix(']')
-        .and_then(|list| list.rsplit_once('['));
-    let number = parts.and_then(|(list, index)| {
-        let number = index.parse::<usize>().ok()?.checked_add(1)?;
-        Some((list, number))
-    });
-    let whose = match number {
-        Some(("", number)) => format!("rule number {number}"),
-        Some((list, number)) => format!("[[{list}]] number {number}"),
-        None if table.contains('[') => table.to_owned(),
-        None => format!("[{table}]"),
-    };
-    (whose, key)
+/// An option of a table that is missing or unknown, such as `degrade[0]: missing option "threshold"`.
+struct Owned<'o> {
+    table: Option<&'o str>,
+    what: &'static str,
+    key: &'o str,
+}
+
+impl<'o> Owned<'o> {
+    fn of(option: &'o str, what: &'static str) -> Self {
+        let (table, key) = match option.rsplit_once('.') {
+            Some((table, key)) => (Some(table), key),
+            None => (None, option),
+        };
+        Self { table, what, key }
+    }
+}
+
+impl fmt::Display for Owned<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { table, what, key } = self;
+        if let Some(table) = table {
+            write!(f, "{table}: ")?;
+        }
+        write!(f, "{what} option \"{key}\"")
+    }
 }
 
 /// A fault as a sink keeps it.
@@ -424,7 +439,7 @@ impl<'s> Sink<'s> {
                 source.name(),
                 value,
                 "none",
-                "mend the first ones and check again",
+                "fix the first ones and check again",
             ));
         }
         (faults, warnings)

@@ -169,7 +169,7 @@ impl Directory {
             writer.namers.note(slot, uid);
         }
         added
-            .inspect_err(|fault| tracing::debug!(%fault, "a name gets no slot of its own"))
+            .inspect_err(|fault| tracing::debug!(event = "name_without_slot", %fault, "a name gets no slot of its own"))
             .ok()
     }
 

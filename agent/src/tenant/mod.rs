@@ -173,7 +173,7 @@ impl Tenant {
     pub fn record_in(&self, directory: &Path, called: &str) {
         let path = left::path(directory, called);
         if let Err(error) = self.seats.record_to(&path, self.names.clone()) {
-            tracing::warn!(%error, file = %path.display(), "the next life of the agent will not find these pages");
+            tracing::warn!(event = "pages_not_recorded", %error, file = %path.display(), "the next run of the agent will not find these pages");
         }
     }
 

@@ -157,6 +157,7 @@ async fn watch(
     let rest = tokio::time::timeout(REST, death.readable()).await;
     if rest.is_err() {
         tracing::debug!(
+            event = "seat_ended",
             seat = seat.index,
             "a seat was given up by a process that lives on"
         );

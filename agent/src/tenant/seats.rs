@@ -243,7 +243,7 @@ impl Table {
             return;
         };
         if let Err(error) = record.set_seat(&seat) {
-            tracing::warn!(%error, "seats are not written down any more: after a restart places in flight may count too few");
+            tracing::warn!(event = "seats_not_recorded", %error, "seats are no longer recorded: after a restart too few requests in flight may count");
             self.record = None;
         }
     }

@@ -175,7 +175,7 @@ fn clear_rest(files: &PageFiles, ledger: &Ledger, living: &[LivingSeat], slots: 
     let rows = ledger.unused_rows(&seats, slots).into_iter();
     for words in rows.chain(ledger.unused_nodes(slots)) {
         if let Err(errno) = memfd::give_back(&files.ledger, words) {
-            tracing::warn!(%errno, "memory of the ledger is not given back");
+            tracing::warn!(event = "memory_not_given_back", %errno, "memory of the ledger is not given back");
         }
     }
 }

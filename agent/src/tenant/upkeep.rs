@@ -61,10 +61,11 @@ impl Tenant {
         self.upkeep.given_back.count(given_back);
         if given_back > 0 {
             tracing::warn!(
+                event = "memory_given_back",
                 given_back_bytes = given_back,
                 taken_bytes = bytes,
                 explained_bytes = explained,
-                "somebody wrote where no seat, slot or rule of the tenant is: the ledger's memory there was given back"
+                "something wrote to the ledger where no seat, slot or rule of the tenant is: the memory there was freed"
             );
         }
     }

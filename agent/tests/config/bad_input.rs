@@ -78,7 +78,7 @@ fn field_o11_slips_of_a_first_file_are_told_with_what_to_write() {
         "cpu.leave = \"75%\"; allowed: a number from 0 to 1; a share of 1: write 0.75\n",
         "\"32MiB\"; allowed: a whole number from 1 to 65536; write the number alone, without quotes and unit: 32\n",
         "uid = \"web\"; allowed: a whole number from 0 to 4294967294; write a number, without quotes\n",
-        "flow: no such option here; rules go into a file of their own in the rules directory (rules.dir)",
+        "unknown option \"flow\" here; rules go into a file of their own in the rules directory (rules.dir)",
         "twice:4:1: enter stands twice, first in line 2 (not valid TOML)\n",
         "[cpu] stands twice, first in line 1 (not valid TOML)\n",
     ] {

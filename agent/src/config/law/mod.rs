@@ -83,9 +83,9 @@ fn check_law(law: &Law, section: &mut Section<'_, '_>) {
 settings! {
     /// When overload begins.
     pub struct Entry {
-        /// Queueing that is still nobody's trouble.
+        /// Queueing time that is tolerated.
         delay: Duration = Duration::from_millis(200), Span::ms(1, 60_000);
-        /// The limit is never under this, requests in flight.
+        /// Lower bound of the limit, requests in flight.
         least_requests: f64 = 32.0, REQUESTS;
         /// Offered rate under which the law does not act.
         least_qps: f64 = 5.0, QPS;
@@ -101,7 +101,7 @@ settings! {
         slack_requests: f64 = 8.0, REQUESTS;
         /// Share of the healthy C × (RT0 + delay) that the limit is never under.
         healthy_ratio: f64 = 0.5, Number::RATIO;
-        /// The limit is never under this, requests in flight.
+        /// Lower bound of the limit, requests in flight.
         floor_requests: u32 = 1, Whole { min: 1, max: 1_000_000 };
         /// What a tick that refuses while the CPU is not full adds, as a share of the limit.
         grow_ratio: f64 = 0.1, Number::RATIO;
@@ -171,7 +171,7 @@ settings! {
         full_gc: u32 = 2, Whole { min: 0, max: 1_000 };
         /// Share of a JVM's largest heap that is in use even after collections, from which on it is trouble; 1 is never.
         heap_ratio: f64 = 0.95, Number::RATIO;
-        /// How far trouble with garbage collection lowers the CPU marks.
+        /// How far trouble with garbage collection lowers the CPU thresholds.
         gc_shift_ratio: f64 = 0.15, Number::RATIO;
         /// Own share of the busy CPU under which other work is the cause.
         own_ratio: f64 = 0.5, Number::RATIO;

@@ -112,7 +112,11 @@ impl Hello {
         }
         if self.now_ns.abs_diff(monotonic_ns()) > CLOCK_APART_NS {
             let why = "its clock is another time namespace's";
-            tracing::info!(pid = peer.pid, "no seat: {why}");
+            tracing::info!(
+                event = "client_without_seat",
+                pid = peer.pid,
+                "no seat: {why}"
+            );
             return (None, Some(why.to_owned()));
         }
         let process = Process {
@@ -129,13 +133,17 @@ impl Hello {
         tenant.kept().give_up_one_of(&process);
         if !tenant.kept().settled(NEW_WAIT_FOR).await {
             let why = "services of the agent's last life have not come back yet";
-            tracing::info!(pid = peer.pid, "no seat: {why}; served over the socket");
+            tracing::info!(
+                event = "client_without_seat",
+                pid = peer.pid,
+                "no seat: {why}; served over the socket"
+            );
             return (None, Some(why.to_owned()));
         }
         match seat_life::seat(tenant, process, pidfd) {
             Ok(seated) => (Some(seated), None),
             Err(no_seat) => {
-                tracing::debug!(pid = peer.pid, %no_seat, "no seat: served over the socket");
+                tracing::debug!(event = "client_without_seat", pid = peer.pid, %no_seat, "no seat: served over the socket");
                 (None, Some(no_seat.to_string()))
             }
         }

@@ -148,7 +148,7 @@ fn holder(socket: &UnixSeqpacket) -> Holder {
 
 async fn serve(stage: Stage, (socket, hello_deadline): (UnixSeqpacket, Duration), place: Place) {
     if let Err(error) = connection::serve(stage, socket, hello_deadline).await {
-        tracing::debug!(%error, "a connection to the gate socket ended");
+        tracing::debug!(event = "connection_ended", %error, "a connection to the gate socket ended");
     }
     drop(place);
 }
@@ -164,7 +164,9 @@ async fn refuse(socket: UnixSeqpacket, fault: Fault, told: Place) {
     };
     match tokio::time::timeout(TOLD_WITHIN, heard).await {
         Ok(Ok(_hello_or_end)) => {}
-        Ok(Err(error)) => tracing::debug!(%error, "a connection over the bound was not told so"),
+        Ok(Err(error)) => {
+            tracing::debug!(event = "turned_away_unheard", %error, "a connection over the bound was not told so");
+        }
         Err(_silent) => {}
     }
     drop(told);

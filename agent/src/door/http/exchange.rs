@@ -60,7 +60,7 @@ impl Served {
             .max_header_size(HEAD_BYTES)
             .serve_connection(TokioIo::new(stream), answer);
         if let Err(error) = poll_fn(|cx| connection.poll_without_shutdown(cx)).await {
-            tracing::debug!(%error, "a connection over HTTP ended");
+            tracing::debug!(event = "connection_ended", %error, "a connection over HTTP ended");
         }
         Box::pin(close(connection.into_parts().io.into_inner())).await;
     }
@@ -216,7 +216,7 @@ pub(super) async fn close(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
         }
     };
     if let Ok(Err(error)) = timeout(DRAINED_WITHIN, all).await {
-        tracing::debug!(%error, "a connection over HTTP broke at its end");
+        tracing::debug!(event = "connection_ended", %error, "a connection over HTTP broke at its end");
     }
 }
 

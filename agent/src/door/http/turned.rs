@@ -30,6 +30,7 @@ impl Turned {
         let own = told.iter_mut().find(|(known, _told)| *known == why);
         if let Some(times) = own.and_then(|(_why, failures)| failures.count_now()) {
             tracing::warn!(
+                event = "scraper_turned_away",
                 cause = why.name(),
                 times,
                 "turned away at http.metrics_listen: {}",

@@ -55,7 +55,7 @@ impl Effects for DegradeFields {
         Effect::new("limitApp", |degrade| no_callers(&degrade.limit_app)),
         Effect::new("slowRatioThreshold", |degrade| {
             let counts = degrade.grade == TripWord::SlowRatio;
-            Idle::when(!counts, "with grade 0", "this grade looks at errors alone")
+            Idle::when(!counts, "with grade 0", "this grade counts errors only")
         }),
         Effect::always("timeWindow"),
         Effect::always("statIntervalMs"),

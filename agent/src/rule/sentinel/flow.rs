@@ -149,11 +149,11 @@ impl FlowFields {
                 hint,
             );
         } else if self.limit_app.contains(',') {
-            let hint = "each origin of the list is held to the count by itself; with quirks = \"sentinel-1.8.9\" the \
-                        list is the name of one origin, so nobody is held";
+            let hint = "the count limits each origin of the list by itself; with quirks = \"sentinel-1.8.9\" the \
+                        list is the name of one origin, so nobody is limited";
             section.warn("limit_origin", "one origin, default or other", hint);
         } else if !one.is_empty() && one != self.limit_app {
-            let hint = "blanks around an origin do not count; with quirks = \"sentinel-1.8.9\" they do, so nobody is held";
+            let hint = "blanks around an origin do not count; with quirks = \"sentinel-1.8.9\" they do, so nobody is limited";
             section.warn("limit_origin", "one origin, default or other", hint);
         }
     }
@@ -166,7 +166,7 @@ impl FlowFields {
             return given.then(|| self.ref_resource.clone());
         }
         let allowed = "the other resource (strategy 1) or the context (strategy 2)";
-        let hint = "without it the rule holds nobody, as in Sentinel";
+        let hint = "without it the rule limits nobody, as in Sentinel";
         section.warn("reference", allowed, hint);
         Some(String::new())
     }

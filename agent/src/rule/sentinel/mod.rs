@@ -205,7 +205,7 @@ fn foreign<F: Foreign>(item: &Node, path: &str, sink: &mut Sink<'_>) -> Option<R
     section.take_for_unset(fields.unset());
     section.warn_of_ignored(
         "regex",
-        "this kind of rule takes no pattern: the name is compared letter by letter",
+        "this kind of rule takes no pattern: the name is compared literally",
     );
     let own = section.fault_count();
     if own == before {
@@ -214,3 +214,6 @@ fn foreign<F: Foreign>(item: &Node, path: &str, sink: &mut Sink<'_>) -> Option<R
     section.rename(F::NAMES);
     fields.ours(&mut section).rule(&mut section, before)
 }
+
+#[cfg(test)]
+mod handbook_tests;

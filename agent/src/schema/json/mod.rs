@@ -39,7 +39,7 @@ fn read(text: &str) -> Result<Node, Broken> {
     let mut scan = Scan::new(text);
     scan.skip()?;
     if scan.peek().is_none() {
-        return scan.broken("nothing stands in it; [] stands for no rules");
+        return scan.broken("the file is empty; write [] for no rules");
     }
     let root = node(&mut scan, DEPTH_MAX)?;
     scan.skip()?;

@@ -59,7 +59,7 @@ fn what_is_broken_is_said_where_it_is() {
     for (empty, end) in [("", 0), (" \n", 2), ("// x", 4)] {
         assert_eq!(
             why(empty),
-            (end, "nothing stands in it; [] stands for no rules")
+            (end, "the file is empty; write [] for no rules")
         );
     }
     assert_eq!(

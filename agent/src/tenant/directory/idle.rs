@@ -210,7 +210,9 @@ impl Directory {
         }
         match self.publish_compiled(writer, &self.rule_index(), now_ns) {
             Ok(_told_before) => writer.idle.gaps = false,
-            Err(fault) => tracing::debug!(%fault, "the rule table stays as it is"),
+            Err(fault) => {
+                tracing::debug!(event = "rule_table_kept", %fault, "the rule table stays as it is");
+            }
         }
     }
 }

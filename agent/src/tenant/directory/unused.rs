@@ -32,7 +32,7 @@ impl Directory {
                 let rules = ledger.unused_by_rules(free_lines, free_sets);
                 for words in rows.chain(rules).chain(ledger.unused_nodes(slots)) {
                     if let Err(errno) = memfd::give_back(file, words) {
-                        tracing::debug!(%errno, "memory of the ledger is not given back");
+                        tracing::debug!(event = "memory_not_given_back", %errno, "memory of the ledger is not given back");
                     }
                 }
             }

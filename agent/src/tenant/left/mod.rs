@@ -138,14 +138,15 @@ impl Left {
         let left = match file::read(&path) {
             Ok(left) => left?,
             Err(fault) => {
-                tracing::warn!(tenant, file = %path.display(), %fault, "the pages of the last life cannot be taken up");
+                tracing::warn!(event = "pages_begun_anew", tenant, file = %path.display(), %fault, "the pages of the last run cannot be taken up");
                 return None;
             }
         };
         if left.geometry != geometry {
             tracing::warn!(
+                event = "pages_begun_anew",
                 tenant,
-                "the pages have other sizes than in the last life: windows, breakers and places in flight begin anew"
+                "the pages have other sizes than in the last run: windows, breakers and requests in flight begin at zero"
             );
             return None;
         }
