@@ -4,6 +4,7 @@
 pub mod actor;
 pub mod agent;
 pub mod confined;
+pub mod generated;
 pub mod load;
 pub mod machine;
 pub mod program;
@@ -15,3 +16,13 @@ pub mod ticks;
 pub mod until;
 pub mod user;
 pub mod vandal;
+
+/// The examples of the README compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+mod readme {}
+
+/// So do those of the client's README.
+#[cfg(doctest)]
+#[doc = include_str!("../../shared/client/README.md")]
+mod readme_of_the_client {}

@@ -1,4 +1,4 @@
-//! The shipped unit under a real systemd, on a machine of its own, installed as README says.
+//! The shipped unit under a real systemd, on a machine of its own, installed as docs/operations.md says.
 
 #![cfg(test)]
 
@@ -7,10 +7,11 @@ use std::fs;
 use tidegate_tests::machine::{CHECKOUT, Machine, checkout};
 use tidegate_tests::program::Program;
 
-/// The blocks of shell of a chapter of README.
+/// The blocks of shell of a chapter of the page on operations.
 fn blocks(chapter: &str) -> Vec<String> {
-    let readme = fs::read_to_string(checkout().join("README.md")).expect("README is there");
-    let after = readme.split(&format!("\n## {chapter}\n")).nth(1);
+    let page = checkout().join("docs/operations.md");
+    let page = fs::read_to_string(page).expect("the page is there");
+    let after = page.split(&format!("\n## {chapter}\n")).nth(1);
     let text = after.expect("the chapter is there").split("\n## ").next();
     let pieces = text.unwrap_or_default().split("```sh\n").skip(1);
     pieces
@@ -20,15 +21,21 @@ fn blocks(chapter: &str) -> Vec<String> {
 
 /// The lines that install it, and those that take it away.
 fn steps() -> [String; 2] {
-    let blocks = blocks("As a service of the machine");
-    blocks.try_into().expect("two blocks: install, remove")
+    let [install, _question] = install();
+    let [remove] = blocks("Remove").try_into().expect("one block");
+    [install, remove]
 }
 
-/// The first line of README that asks for a decision.
+fn install() -> [String; 2] {
+    let blocks = blocks("Install");
+    blocks.try_into().expect("two blocks: install, ask")
+}
+
+/// The line that asks for a decision.
 fn first_question() -> String {
-    let blocks = blocks("Quick start").concat();
-    let line = blocks.lines().find(|line| line.starts_with("curl "));
-    line.expect("README asks with curl").to_owned()
+    let [_install, question] = install();
+    assert!(question.starts_with("curl "), "{question}");
+    question
 }
 
 /// A machine on which it is installed and runs.
@@ -45,7 +52,7 @@ fn property(machine: &Machine, name: &str) -> String {
 }
 
 #[test]
-fn field_o2_the_steps_of_readme_install_a_unit_that_runs_and_answers_and_take_it_away() {
+fn field_o2_the_steps_of_the_handbook_install_a_unit_that_runs_and_answers_and_take_it_away() {
     let Some(machine) = Machine::boot_with_checkout(&Program::Tidegate.path()) else {
         return;
     };

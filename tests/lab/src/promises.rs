@@ -1,4 +1,4 @@
-//! What README.md promises, held against a report.
+//! What docs/promises.md promises, held against a report.
 
 use crate::law::Law;
 use crate::report::{Report, Row};

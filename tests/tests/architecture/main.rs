@@ -6,10 +6,12 @@
 #![cfg(test)]
 
 mod circles;
+mod events;
 mod packages;
 mod promises;
 mod rooms;
 mod rows;
+mod runner;
 mod source;
 mod sources;
 mod texts;

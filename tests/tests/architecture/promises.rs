@@ -1,30 +1,101 @@
-//! Every promise of the README names the test or bench that guards it, and so does every case of the law.
+//! Every promise names the tests that check it or the command that measures it, and so does every case of the law.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
+use crate::runner::runner;
 use crate::source;
 
-/// What stands in the column "guarded by" of a promise that nothing guards yet.
-const NOT_YET: &str = "not yet guarded";
+/// The table of promises.
+const PROMISES: &str = "docs/promises.md";
+/// What was measured last.
+const MEASUREMENTS: &str = "docs/measurements.md";
+/// What stands in a cell that is empty.
+const NOTHING: &str = "—";
 
-/// The rows of the promises table: promise, figure, guarded by, last measured.
-fn promises() -> Vec<Vec<String>> {
-    let readme = fs::read_to_string(source::root().join("README.md")).expect("README.md is there");
-    let rows: Vec<Vec<String>> = readme
-        .lines()
-        .skip_while(|line| !line.starts_with("| promise "))
-        .skip(2)
-        .take_while(|line| line.starts_with('|'))
+/// Commands that measure.
+const MEASURES: &[&str] = &[
+    "tidegate bench",
+    "tidegate bench --ebpf",
+    "tidegate-lab --figures full",
+    "cargo bench --bench beside",
+];
+
+fn read(path: &str) -> String {
+    fs::read_to_string(source::root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The rows of the first table of a document.
+fn table(path: &str) -> Vec<Vec<String>> {
+    let text = read(path);
+    let rows = text.lines().skip_while(|line| !line.starts_with("| "));
+    let rows = rows.skip(2).take_while(|line| line.starts_with('|'));
+    let rows: Vec<Vec<String>> = rows
         .map(|line| {
-            line.trim_matches('|')
-                .split(" | ")
-                .map(|cell| cell.trim().to_owned())
-                .collect()
+            let cells = line.trim_matches('|').split(" | ");
+            cells.map(|cell| cell.trim().to_owned()).collect()
         })
         .collect();
-    assert!(!rows.is_empty(), "README.md has no table of promises");
+    assert!(rows.len() > 10, "{path} has {} rows", rows.len());
     rows
+}
+
+/// The steps of `tests/run`.
+fn steps_of_the_run() -> BTreeSet<String> {
+    let run = source::root().join("tests/run");
+    let steps = Command::new(run).arg("--steps").output();
+    let steps = steps.expect("tests/run tells its steps");
+    assert!(steps.status.success(), "{steps:?}");
+    let steps = String::from_utf8_lossy(&steps.stdout);
+    steps.lines().map(str::to_owned).collect()
+}
+
+/// What a cell names in backticks.
+fn quoted(cell: &str) -> Vec<&str> {
+    cell.split('`').skip(1).step_by(2).collect()
+}
+
+#[test]
+fn every_promise_names_tests_that_are_run_or_a_command_that_measures() {
+    let steps = steps_of_the_run();
+    let measured: BTreeSet<String> = table(MEASUREMENTS)
+        .into_iter()
+        .filter_map(|row| row.into_iter().next())
+        .collect();
+    for row in table(PROMISES) {
+        let [promise, _figure, tests, measures, status] = row.as_slice() else {
+            panic!("{PROMISES}: a promise has five columns: {row:?}");
+        };
+        assert!(
+            tests != NOTHING || measures != NOTHING,
+            "{PROMISES}, {promise:?}: neither a test nor a command"
+        );
+        for guard in quoted(tests) {
+            assert!(
+                steps.contains(guard) || runner().runs(guard),
+                "{PROMISES}, {promise:?}: tests/run runs no {guard}; name `path/file.rs`, \
+                 `path/file.rs::test_name`, or step `one of tests/run --steps`"
+            );
+        }
+        for command in quoted(measures) {
+            assert!(
+                MEASURES.contains(&command),
+                "{PROMISES}, {promise:?}: {command} measures nothing; there are {MEASURES:?}"
+            );
+        }
+        assert!(
+            measures == NOTHING || measured.contains(promise),
+            "{MEASUREMENTS} has no row {promise:?}"
+        );
+        assert!(
+            ["holds", "**missed**"]
+                .iter()
+                .any(|word| status.contains(word)),
+            "{PROMISES}, {promise:?}: the status is holds, or **missed**, and what else there is to say"
+        );
+    }
 }
 
 /// The tables of what the law is held against.
@@ -32,33 +103,12 @@ const CASES: &str = "tests/replay/README.md";
 /// Where the guards in them are, beside the root.
 const CASES_DIRS: [&str; 2] = ["tests/replay", "shared/limits/tests"];
 
-/// Whether `file.rs` or `file.rs::test_name` is there.
+/// Whether a script is there, or a test is run.
 fn guard_exists(guard: &str) -> bool {
-    let (path, test) = guard.split_once("::").unwrap_or((guard, ""));
-    fs::read_to_string(source::root().join(path))
-        .is_ok_and(|text| test.is_empty() || text.contains(&format!("fn {test}(")))
-}
-
-#[test]
-fn every_promise_names_its_guard() {
-    for row in promises() {
-        let [promise, _figure, guards, _last_measured] = row.as_slice() else {
-            panic!("a promise has four columns: {row:?}");
-        };
-        if guards == NOT_YET {
-            continue;
-        }
-        for guard in guards
-            .split(',')
-            .map(|guard| guard.trim().trim_matches('`'))
-        {
-            assert!(
-                guard_exists(guard),
-                "README.md, {promise:?}: there is no {guard}; name `path/file.rs` or \
-                 `path/file.rs::test_name`, or write {NOT_YET:?}"
-            );
-        }
+    if is_script(guard) {
+        return source::root().join(guard).exists();
     }
+    runner().runs(guard)
 }
 
 /// The table of bounds.

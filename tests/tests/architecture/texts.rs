@@ -11,12 +11,27 @@ use tidegate_agent::telemetry::turned::Why;
 
 use crate::source::{root, rust_files};
 
-/// Texts that an operator follows.
+/// Texts that an operator follows, beside the handbook.
 const TEXTS: &[&str] = &[
     "README.md",
     "config/prometheus/tidegate.rules.yml",
     "systemd/tidegate.service",
 ];
+
+/// Pages of the handbook.
+fn handbook() -> Vec<String> {
+    let entries = fs::read_dir(root().join("docs")).expect("the handbook is there");
+    let names = entries.map(|entry| entry.expect("it can be read").file_name());
+    let names = names.map(|name| name.to_string_lossy().into_owned());
+    let pages = names.filter(|name| name.ends_with(".md"));
+    pages.map(|name| format!("docs/{name}")).collect()
+}
+
+/// All texts that an operator follows.
+fn texts() -> Vec<String> {
+    let own = TEXTS.iter().map(|path| (*path).to_owned());
+    own.chain(handbook()).collect()
+}
 
 fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
@@ -43,12 +58,18 @@ fn series() -> BTreeSet<String> {
 #[test]
 fn field_o6_texts_name_metrics_that_exist() {
     let series = series();
-    for path in TEXTS {
+    for path in &texts() {
         let text = read(path);
         for name in text.split(|letter| !is_word(letter)) {
             // Packages and files of the project begin alike and are no metrics.
             let is_metric = name.starts_with("tidegate_")
-                && !["tidegate_client", "tidegate_rules", "tidegate_abi"].contains(&name);
+                && ![
+                    "tidegate_client",
+                    "tidegate_rules",
+                    "tidegate_abi",
+                    "tidegate_agent",
+                ]
+                .contains(&name);
             assert!(
                 !is_metric || name.ends_with('_') || series.contains(name),
                 "{path} names the metric {name}, which is not in agent/src/telemetry/metric.rs"
@@ -181,6 +202,35 @@ fn field_o6_alerts_name_settings_that_exist() {
 }
 
 #[test]
+fn the_handbook_names_settings_that_exist() {
+    let settings = settings();
+    let sections: BTreeSet<&str> = settings
+        .iter()
+        .filter_map(|key| key.split_once('.').map(|(section, _)| section))
+        .filter(|section| !section.is_empty())
+        .collect();
+    let mut looked_up = 0;
+    for path in handbook() {
+        let text = read(&path);
+        for word in quoted(&text).filter(|word| !word.contains([' ', '/', '*', '(', '[', '<'])) {
+            let Some((section, key)) = word.split_once('.') else {
+                continue;
+            };
+            let is_file = ["sock", "d", "toml", "rs", "md"].contains(&key) || key.ends_with(".rs");
+            if sections.contains(section) && !is_file {
+                let word = word.split(" = ").next().unwrap_or(word);
+                assert!(
+                    settings.contains(word),
+                    "{path}: there is no setting {word}"
+                );
+                looked_up += 1;
+            }
+        }
+    }
+    assert!(looked_up > 20, "{looked_up}");
+}
+
+#[test]
 fn field_o7_runbooks_tell_no_dry_run_of_the_law() {
     let text = read("config/prometheus/tidegate.rules.yml");
     assert!(
@@ -192,7 +242,7 @@ fn field_o7_runbooks_tell_no_dry_run_of_the_law() {
 #[test]
 fn field_o6_commands_in_texts_exist() {
     let modules = read("agent/src/command/mod.rs");
-    for path in TEXTS {
+    for path in &texts() {
         let text = read(path);
         for command in quoted(&text).filter_map(|command| command.strip_prefix("tidegate ")) {
             let name = command.split_whitespace().next().unwrap_or_default();
