@@ -60,16 +60,16 @@ fn quoted(cell: &str) -> Vec<&str> {
 #[test]
 fn every_promise_names_tests_that_are_run_or_a_command_that_measures() {
     let steps = steps_of_the_run();
-    let measured: BTreeSet<String> = table(MEASUREMENTS)
+    let with_figures: BTreeSet<String> = table(MEASUREMENTS)
         .into_iter()
         .filter_map(|row| row.into_iter().next())
         .collect();
     for row in table(PROMISES) {
-        let [promise, _figure, tests, measures, status] = row.as_slice() else {
+        let [promise, _figure, tests, commands, status] = row.as_slice() else {
             panic!("{PROMISES}: a promise has five columns: {row:?}");
         };
         assert!(
-            tests != NOTHING || measures != NOTHING,
+            tests != NOTHING || commands != NOTHING,
             "{PROMISES}, {promise:?}: neither a test nor a command"
         );
         for guard in quoted(tests) {
@@ -79,14 +79,14 @@ fn every_promise_names_tests_that_are_run_or_a_command_that_measures() {
                  `path/file.rs::test_name`, or step `one of tests/run --steps`"
             );
         }
-        for command in quoted(measures) {
+        for command in quoted(commands) {
             assert!(
                 MEASURES.contains(&command),
                 "{PROMISES}, {promise:?}: {command} measures nothing; there are {MEASURES:?}"
             );
         }
         assert!(
-            measures == NOTHING || measured.contains(promise),
+            commands == NOTHING || with_figures.contains(promise),
             "{MEASUREMENTS} has no row {promise:?}"
         );
         assert!(

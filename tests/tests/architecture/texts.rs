@@ -23,8 +23,8 @@ fn handbook() -> Vec<String> {
     let entries = fs::read_dir(root().join("docs")).expect("the handbook is there");
     let names = entries.map(|entry| entry.expect("it can be read").file_name());
     let names = names.map(|name| name.to_string_lossy().into_owned());
-    let pages = names.filter(|name| name.ends_with(".md"));
-    pages.map(|name| format!("docs/{name}")).collect()
+    let pages = names.filter_map(|name| Some(name.strip_suffix(".md")?.to_owned()));
+    pages.map(|name| format!("docs/{name}.md")).collect()
 }
 
 /// All texts that an operator follows.
@@ -216,7 +216,7 @@ fn the_handbook_names_settings_that_exist() {
             let Some((section, key)) = word.split_once('.') else {
                 continue;
             };
-            let is_file = ["sock", "d", "toml", "rs", "md"].contains(&key) || key.ends_with(".rs");
+            let is_file = ["sock", "d", "toml", "rs", "md"].contains(&key) || key.contains(".rs");
             if sections.contains(section) && !is_file {
                 let word = word.split(" = ").next().unwrap_or(word);
                 assert!(
