@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
 
 use serde_json::Value;
+use tidegate_tests::skip::skip;
 
 use crate::source::root;
 
-/// File with the answer of `cargo nextest list`; `tests/run` makes it. Without it the runner is asked.
+/// File with the answer of `cargo nextest list`; `tests/run` makes it.
 const LIST: &str = "TIDEGATE_TEST_LIST";
 
 /// A program of tests.
@@ -28,24 +28,20 @@ pub(crate) struct Runner {
     suites: Vec<Suite>,
 }
 
-/// The runner's list.
-pub(crate) fn runner() -> &'static Runner {
-    static RUNNER: OnceLock<Runner> = OnceLock::new();
-    RUNNER.get_or_init(|| Runner::of(&list()))
-}
-
-fn list() -> String {
-    if let Some(file) = std::env::var_os(LIST) {
-        return fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file:?}: {error}"));
+/// The runner's list; `None`, after saying so, where nobody has made it: that builds every test of the workspace.
+pub(crate) fn runner() -> Option<&'static Runner> {
+    static RUNNER: OnceLock<Option<Runner>> = OnceLock::new();
+    let runner = RUNNER.get_or_init(|| {
+        let file = std::env::var_os(LIST)?;
+        let list = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file:?}: {error}"));
+        Some(Runner::of(&list))
+    });
+    if runner.is_none() {
+        skip(&format!(
+            "{LIST} names no list of tests; tests/run makes it, by `cargo nextest list --workspace --message-format json`"
+        ));
     }
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    command.args(["nextest", "list", "--workspace", "--locked"]);
-    let command = command.args(["--message-format", "json"]);
-    let answer = command.current_dir(root()).output().expect("cargo runs");
-    let said = String::from_utf8_lossy(&answer.stderr);
-    assert!(answer.status.success(), "{command:?}: {said}");
-    String::from_utf8(answer.stdout).expect("JSON is UTF-8")
+    runner.as_ref()
 }
 
 fn text<'v>(value: &'v Value, key: &str) -> &'v str {
