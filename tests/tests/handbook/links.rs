@@ -119,7 +119,10 @@ fn the_plot_of_the_handbook_is_that_of_the_lab() {
 fn readme_and_architecture_are_read_to_the_end() {
     for (path, most) in [("README.md", 900), ("ARCHITECTURE.md", 1800)] {
         let words = read(path).split_whitespace().count();
-        assert!(words <= most, "{path} has {words} words; {most} are allowed");
+        assert!(
+            words <= most,
+            "{path} has {words} words; {most} are allowed"
+        );
     }
 }
 
