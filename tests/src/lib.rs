@@ -3,6 +3,7 @@
 
 pub mod actor;
 pub mod agent;
+pub mod by_socket;
 pub mod confined;
 pub mod generated;
 pub mod load;

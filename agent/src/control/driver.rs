@@ -21,11 +21,12 @@ use super::pages::Pages;
 use super::plan::{Plan, Planned};
 use super::request::Request;
 use super::scheduling::Scheduling;
-use super::scope::{Place, Scope};
+use super::scope::{Place, Scope, nearest_above};
 use super::services_cpu::ServicesCpu;
 use super::snapshot::{ScopeSnapshot, SnapshotCell, Triggers};
 use crate::recording::Tap;
 use crate::signal::{Fired, GROUPS_MAX, Group, GroupKey, Sampler, TopThreads, TriggerStates};
+use crate::tenant::scope_resolver::ScopeId;
 use crate::tenant::{HOST, OPEN_SCOPE};
 
 /// What a tick came to for a scope.
@@ -187,7 +188,7 @@ impl Driver {
                 Request::Scope { pid, answer } => {
                     let scope = self.scope_of_process(pid);
                     // Whoever asked may have gone meanwhile.
-                    let _gone: Result<(), TrySendError<u32>> = answer.try_send(scope);
+                    let _gone: Result<(), TrySendError<ScopeId>> = answer.try_send(scope);
                 }
                 Request::Plan(plan) => self.set_plan(*plan),
                 Request::Listener(listener) => self.listeners.watch(listener),
@@ -232,20 +233,22 @@ impl Driver {
         })
     }
 
-    /// Place of the scope of a process's group; the host where that group cannot be watched.
-    fn scope_of_process(&mut self, pid: u32) -> u32 {
-        match self.sampler.watch_process(pid) {
-            Ok(key) => self.scope_of_group(key),
-            Err(_out_of_sight) => HOST,
-        }
+    /// The scope of a process's group. Where that group has none, since it cannot be watched or there is no room, the
+    /// scope of the nearest group above it that has one; else the host.
+    fn scope_of_process(&mut self, pid: u32) -> ScopeId {
+        let own = self.sampler.watch_process(pid).ok();
+        let own = own.and_then(|key| self.scope_of_group(key));
+        let place = own.or_else(|| {
+            let path = self.sampler.path_of_process(pid)?;
+            nearest_above(&self.scopes, &path)
+        });
+        let place = place.and_then(|place| u32::try_from(place).ok());
+        self.mail.freed.scope_at(place.unwrap_or(HOST))
     }
 
-    /// Place of the scope of a watched group, a new one if it has none yet.
-    fn scope_of_group(&mut self, key: GroupKey) -> u32 {
-        let place = self.place_of(key).or_else(|| self.add_scope(key));
-        place
-            .and_then(|place| u32::try_from(place).ok())
-            .unwrap_or(HOST)
+    /// Place of the scope of a watched group, a new one if it has none yet; `None` if there is no room for it.
+    fn scope_of_group(&mut self, key: GroupKey) -> Option<usize> {
+        self.place_of(key).or_else(|| self.add_scope(key))
     }
 
     fn add_scope(&mut self, key: GroupKey) -> Option<usize> {
@@ -296,7 +299,11 @@ impl Driver {
         let group = group.map(|place| sampler.group(place.key));
         let stepped = if let Some(None) = group {
             *slot = None;
-            self.mail.freed.count();
+            self.mail.freed.count(place);
+            // What is still held in it counts in the host alone from now on, not in the next group of the place.
+            for page in &mut self.pages {
+                page.writer.leave_scope(index);
+            }
             Stepped::GONE
         } else {
             let group = group.flatten();

@@ -72,7 +72,7 @@ impl Listeners {
             one.waiting = None;
             let client = one.listener.client.upgrade();
             client.is_some_and(|client| {
-                one.scope = client.scope();
+                one.scope = client.scope().last().place;
                 true
             })
         });
@@ -148,16 +148,17 @@ mod tests {
 
     use super::*;
     use crate::tenant::client::{Clients, Who};
+    use crate::tenant::peer_scope::PeerScope;
 
     fn client(scope: u32) -> Arc<Client> {
-        let (_ticket, client) = Clients::default().add(Who {
+        let who = Who {
             pid: 1,
             uid: 0,
             name: String::new(),
             seat: None,
             no_seat: None,
-        });
-        client.set_scope(scope);
+        };
+        let (_ticket, client) = Clients::default().add(who, PeerScope::found_at(scope));
         client
     }
 

@@ -7,6 +7,7 @@ use tidegate_abi::decision::{Cause, ScopeState};
 
 use super::listeners::Listener;
 use super::plan::Plan;
+use crate::tenant::scope_resolver::ScopeId;
 
 /// Requests and events that wait at most.
 pub(super) const QUEUE: usize = 1024;
@@ -15,7 +16,10 @@ pub(super) const QUEUE: usize = 1024;
 #[derive(Debug)]
 pub(super) enum Request {
     /// The scope of the group that a process is in.
-    Scope { pid: u32, answer: SyncSender<u32> },
+    Scope {
+        pid: u32,
+        answer: SyncSender<ScopeId>,
+    },
     /// Other settings from now on.
     Plan(Box<Plan>),
     /// A service has shown its listening socket.

@@ -14,6 +14,7 @@ use super::mailbox::Mailbox;
 use super::measure::Tick;
 use super::plan::Planned;
 use super::request::Event;
+use super::services_cpu::is_below;
 use super::snapshot::ScopeSnapshot;
 use crate::recording::{Record, line};
 use crate::signal::{GroupKey, Neighbour, PatternKey, Readings, TopThreads};
@@ -27,6 +28,17 @@ pub(super) struct Place {
     pub pattern: Option<PatternKey>,
     /// CPUs that the operator declares for it.
     pub cpus: Option<f64>,
+}
+
+/// Place of the scope whose group is the nearest one above a path. The group at the top is the host in another guise.
+pub(super) fn nearest_above(scopes: &[Option<Scope>], path: &Path) -> Option<usize> {
+    let path_of = |scope: &Option<Scope>| Some(Arc::clone(&scope.as_ref()?.group.as_ref()?.path));
+    let groups = scopes.iter().enumerate();
+    let groups = groups.filter_map(|(place, scope)| Some((place, path_of(scope)?)));
+    groups
+        .filter(|(_place, group)| is_below(path, group) && **group != *Path::new("/"))
+        .max_by_key(|(_place, group)| group.as_os_str().len())
+        .map(|(place, _group)| place)
 }
 
 /// A scope.

@@ -4,8 +4,7 @@
 //! it is reckoned from their CPU time; that of everybody would make a host with a busy neighbour look slow, and refuse
 //! work that the neighbour would have made room for. A service is as large as its group, as it is in its own scope.
 //!
-//! It is not known while a caller is about whose group is not watched, or who asks over a socket: then the host's
-//! whole use stands for it.
+//! It is not known while a caller is about whose group is not watched: then the host's whole use stands for it.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -19,8 +18,6 @@ use super::scope::{Place, Scope};
 use crate::signal::Sampler;
 use crate::tenant::HOST;
 
-/// The seat of the agent, which decides for callers over sockets.
-const AGENT_SEAT: u32 = 0;
 /// A mean of admitted requests in a tick under this is none lately.
 const NONE_LATELY: f64 = 0.1;
 
@@ -31,6 +28,8 @@ pub(super) struct ServicesCpu {
     served: Box<[bool]>,
     /// Ticks until a caller out of sight is forgotten by the law's history as well.
     out_of_sight: usize,
+    /// The agent's own process, whose seats are those of callers over sockets.
+    agent: u32,
 }
 
 impl ServicesCpu {
@@ -39,6 +38,7 @@ impl ServicesCpu {
         Self {
             served: vec![false; scopes].into(),
             out_of_sight: 0,
+            agent: std::process::id(),
         }
     }
 
@@ -54,11 +54,15 @@ impl ServicesCpu {
                     continue;
                 }
                 let scope = board.seat_scope(seat);
-                let asks = tick.held > 0 || tick.asked.passed >= NONE_LATELY;
-                if (seat == AGENT_SEAT && asks) || (seat != AGENT_SEAT && scope == HOST) {
-                    self.out_of_sight = HISTORY_TICKS;
+                if scope == HOST {
+                    // The agent's seat in the host is there for good, whether anybody asks or not.
+                    let agents = board.seat_info(seat).map(|info| info.pid) == Some(self.agent);
+                    let asks = tick.held > 0 || tick.asked.passed >= NONE_LATELY;
+                    if asks || !agents {
+                        self.out_of_sight = HISTORY_TICKS;
+                    }
                 } else if let Some(served) = self.served.get_mut(scope as usize) {
-                    *served |= seat != AGENT_SEAT;
+                    *served = true;
                 }
             }
         }
@@ -98,7 +102,7 @@ impl ServicesCpu {
 }
 
 /// Whether a group's path is below another's. By bytes, for there may be hundreds of both in a tick.
-fn is_below(path: &Path, above: &Path) -> bool {
+pub(super) fn is_below(path: &Path, above: &Path) -> bool {
     let (path, above) = (path.as_os_str().as_bytes(), above.as_os_str().as_bytes());
     let above = above.strip_suffix(b"/").unwrap_or(above);
     let rest = path.strip_prefix(above);

@@ -8,6 +8,7 @@ mod arguments;
 mod ending;
 pub mod gate_socket;
 pub mod http;
+pub mod membership;
 pub mod open_files;
 pub mod settings;
 pub mod socket_file;
@@ -118,7 +119,8 @@ impl Doors {
         tokio::join!(
             self.gate_socket.serve(Arc::clone(&context)),
             self.http.serve(Arc::clone(&context)),
-            end_timed_permits(context),
+            end_timed_permits(Arc::clone(&context)),
+            membership::follow(context),
         );
     }
 }
@@ -135,8 +137,8 @@ async fn end_timed_permits(context: Arc<Agent>) {
             let tenant = &named.tenant;
             let ended = tenant.timed_permits().lock().take_ended(monotonic_ns());
             many = many.saturating_add(ended.len());
-            for pass in ended {
-                tenant.exit(pass, Outcome::Ignore);
+            for permit in ended {
+                tenant.exit(permit, Outcome::Ignore);
             }
         }
         if many > 0 && told.is_none_or(|told| told.elapsed() >= TELL_AGAIN) {

@@ -95,6 +95,16 @@ impl Sampler {
         watched
     }
 
+    /// Path of a process's group below the mount of the cpu controller, beginning with `/`, whether it is watched or
+    /// not; `None` where it is out of sight.
+    pub fn path_of_process(&self, pid: u32) -> Option<PathBuf> {
+        let places = self.layout.places_of_process(Some(pid)).ok()?;
+        places
+            .cpu
+            .ok()
+            .map(|place| Path::new("/").join(place.below))
+    }
+
     /// Watches the group at a path below the mount of the cpu controller.
     ///
     /// # Errors

@@ -163,7 +163,8 @@ mod tests {
         let published = tenant.directory().publish(rule_index(rules), 0).unwrap();
         assert_eq!(published.unplaced, []);
         let slot = tenant.directory().resolve("payment").slot;
-        let ask = || tenant.enter(Caller::HOST, slot, Request::default(), Waits::HELD);
+        let host = Caller::HOST.into();
+        let ask = || tenant.enter(&host, slot, Request::default(), Waits::HELD);
         let mut watch = BreakerWatch::default();
         assert_eq!(watch.look(&tenant, monotonic_ns()), []);
         for _call in 0..2 {

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use super::HOST;
+use super::scope_resolver::ScopeId;
 
 /// How often parts are reckoned anew, ns.
 const WINDOW_NS: u64 = 100_000_000;
@@ -26,10 +26,12 @@ const GONE: f64 = 0.05;
 const EACH_MAX: usize = 64;
 
 /// A process at a door that has no seat.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caller {
     /// The scope that it belongs to.
-    pub scope: u32,
+    pub scope: ScopeId,
+    /// Its service in that scope: the hash of its process's name; 0 where that is not known.
+    pub service: u64,
     /// Its user.
     pub uid: u32,
     /// Its process; where that cannot be seen, all of the user's are one.
@@ -38,23 +40,15 @@ pub struct Caller {
 
 impl Caller {
     /// One of whom nothing is known but that it is on this host.
-    pub const HOST: Self = Self::in_scope(HOST);
+    pub const HOST: Self = Self::in_scope(ScopeId::HOST);
 
     /// One of a scope, of whom nothing else is known.
-    pub const fn in_scope(scope: u32) -> Self {
+    pub const fn in_scope(scope: ScopeId) -> Self {
         Self {
             scope,
+            service: 0,
             uid: 0,
             pid: 0,
-        }
-    }
-
-    /// The same, where the host's limits are looked at.
-    #[must_use]
-    pub const fn on_host(self) -> Self {
-        Self {
-            scope: HOST,
-            ..self
         }
     }
 }
@@ -261,9 +255,9 @@ mod tests {
 
     const fn caller(uid: u32, pid: u32) -> Caller {
         Caller {
-            scope: HOST,
             uid,
             pid,
+            ..Caller::HOST
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tidegate_segment::sync::{Ordering, Word};
 
-use super::HOST;
+use super::peer_scope::PeerScope;
 use super::seats::Seat;
 
 /// Who is at the other end of a connection.
@@ -29,20 +29,14 @@ pub struct Who {
 pub struct Client {
     /// Who is at the other end.
     pub who: Who,
-    scope: Word,
+    scope: PeerScope,
     held: Word,
 }
 
 impl Client {
-    /// Index of the scope of its own cgroup; 0, the host, until the tick has found it.
-    pub fn scope(&self) -> u32 {
-        // Relaxed: the scope was published before it was told.
-        u32::try_from(self.scope.load(Ordering::Relaxed)).unwrap_or(HOST)
-    }
-
-    /// Takes down the scope of its own cgroup.
-    pub fn set_scope(&self, scope: u32) {
-        self.scope.store(u64::from(scope), Ordering::Relaxed);
+    /// The scope of its own cgroup.
+    pub const fn scope(&self) -> &PeerScope {
+        &self.scope
     }
 
     /// Takes down how many permits the agent holds for the connection.
@@ -76,10 +70,10 @@ pub struct Ticket(u64);
 
 impl Clients {
     /// Adds a connection.
-    pub fn add(&self, who: Who) -> (Ticket, Arc<Client>) {
+    pub fn add(&self, who: Who, scope: PeerScope) -> (Ticket, Arc<Client>) {
         let client = Arc::new(Client {
             who,
-            scope: Word::new(u64::from(HOST)),
+            scope,
             held: Word::new(0),
         });
         let mut list = self.list.lock();
@@ -92,6 +86,22 @@ impl Clients {
     /// Takes a connection out.
     pub fn remove(&self, id: Ticket) {
         self.list.lock().clients.remove(&id.0);
+    }
+
+    /// The next connections behind one, at most so many, and from the first one on where none is behind it.
+    pub fn list_from(&self, after: Option<Ticket>, most: usize) -> Vec<(Ticket, Arc<Client>)> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let list = self.list.lock();
+        let behind = after.map_or(Unbounded, |after| Excluded(after.0));
+        let some = list.clients.range((behind, Unbounded)).take(most);
+        let mut some: Vec<_> = some.collect();
+        if some.is_empty() {
+            some = list.clients.iter().take(most).collect();
+        }
+        let taken = some.into_iter();
+        taken
+            .map(|(id, client)| (Ticket(*id), Arc::clone(client)))
+            .collect()
     }
 
     /// All connections.

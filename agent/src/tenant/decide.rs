@@ -7,11 +7,12 @@ use std::time::Duration;
 use tidegate_abi::decision::{Class, Direction, Outcome};
 use tidegate_segment::board::Slot;
 use tidegate_segment::clock::Clock as _;
-use tidegate_segment::gate::{Gate, Pass, Refusal, Request, Step, Verdict, Waiting};
+use tidegate_segment::gate::{Gate, Refusal, Request, Step, Verdict, Waiting};
 use tidegate_segment::lane;
 use tidegate_segment::sync::{Ordering, Word};
 
-use super::callers::Caller;
+use super::proxy_seats::{Permit, SeatedCaller};
+use super::scope_resolver::ScopeId;
 use super::{HOST, Tenant};
 
 /// How a caller waits where a rule lets wait.
@@ -83,26 +84,36 @@ impl Drop for Held<'_, '_> {
 }
 
 impl Tenant {
-    /// Decides on a request of a caller of a scope, and counts it in flight in the agent's seat.
+    /// Decides on a request of a caller, and counts it in flight in the caller's seat.
     ///
-    /// The gate checks the host. In flight in the caller's own scope are only those that map the
-    /// pages, so here its allowed QPS stands for its in-flight limit.
+    /// The gate checks the host and the scope of that seat. Where it is the agent's own, since none was left in the
+    /// caller's scope, the allowed QPS of that scope stands for its limit.
     ///
     /// Where a rule lets wait, the caller waits that long, as far as `waits` allows.
     pub async fn enter(
         &self,
-        caller: Caller,
+        caller: &SeatedCaller,
         slot: Slot,
         request: Request<'_>,
         waits: Waits<'_>,
     ) -> Verdict {
-        if caller.scope != HOST
-            && let Err(refusal) = self.check_allowed_qps(caller, slot, request)
+        if !caller.counts_in_its_scope()
+            && let Err(refusal) = self.check_allowed_qps(caller, caller.caller.scope, slot, request)
         {
             return Verdict::Refused(refusal);
         }
-        let board = self.board();
-        let mut step = self.gate().enter(board, lane::current(), slot, request);
+        self.ask(caller, slot, request, waits).await
+    }
+
+    async fn ask(
+        &self,
+        caller: &SeatedCaller,
+        slot: Slot,
+        request: Request<'_>,
+        waits: Waits<'_>,
+    ) -> Verdict {
+        let (board, gate) = (self.board(), caller.gate(self.gate()));
+        let mut step = gate.enter(board, lane::current(), slot, request);
         let mut left = waits.at_most;
         loop {
             let waiting = match step {
@@ -110,7 +121,7 @@ impl Tenant {
                 Step::Wait(waiting) => waiting,
             };
             let mut held = Held {
-                gate: self.gate(),
+                gate,
                 waiting: Some(waiting),
             };
             let wait_ns = held.until_ns().saturating_sub(board.now_ns());
@@ -147,33 +158,42 @@ impl Tenant {
 
     /// Gives an admitted request back.
     #[inline]
-    pub fn exit(&self, pass: Pass, outcome: Outcome) {
-        self.gate()
-            .exit(self.board(), lane::current(), pass, outcome);
+    pub fn exit(&self, permit: impl Into<Permit>, outcome: Outcome) {
+        let permit = permit.into();
+        let gate = permit.gate(self.gate());
+        gate.exit(self.board(), lane::current(), permit.pass, outcome);
     }
 
     /// Decides once and holds nothing. Nothing of it will be in flight, so the allowed QPS of the
     /// host holds as well as that of the scope.
     pub async fn admit_once(
         &self,
-        caller: Caller,
+        caller: &SeatedCaller,
         slot: Slot,
         request: Request<'_>,
         waits: Waits<'_>,
     ) -> Verdict {
-        if let Err(refusal) = self.check_allowed_qps(caller.on_host(), slot, request) {
-            return Verdict::Refused(refusal);
+        let own = caller.caller.scope;
+        let scopes = [
+            Some(ScopeId::HOST),
+            Some(own).filter(|own| own.place != HOST),
+        ];
+        for scope in scopes.into_iter().flatten() {
+            if let Err(refusal) = self.check_allowed_qps(caller, scope, slot, request) {
+                return Verdict::Refused(refusal);
+            }
         }
-        let verdict = self.enter(caller, slot, request, waits).await;
+        let verdict = self.ask(caller, slot, request, waits).await;
         if let Verdict::Admitted(pass) = verdict {
-            self.exit(pass, Outcome::Ignore);
+            self.exit(caller.permit(pass), Outcome::Ignore);
         }
         verdict
     }
 
     fn check_allowed_qps(
         &self,
-        caller: Caller,
+        caller: &SeatedCaller,
+        scope: ScopeId,
         slot: Slot,
         request: Request<'_>,
     ) -> Result<(), Refusal> {
@@ -186,18 +206,17 @@ impl Tenant {
         }
         let part = |now_ns, limit_milli| {
             let mut callers = self.callers.lock();
-            let of_scope = callers.entry(caller.scope).or_default();
-            of_scope.admit(caller, now_ns, limit_milli)
+            let of_scope = callers.entry(scope.place).or_default();
+            of_scope.admit(caller.caller, now_ns, limit_milli)
         };
-        self.gate()
-            .admit_one_shot_by(self.board(), caller.scope, part)
-            .inspect_err(|refusal| self.count_refusal(slot, refusal))
+        let gate = caller.gate(self.gate());
+        gate.admit_one_shot_by(self.board(), scope.place, part)
+            .inspect_err(|refusal| self.count_refusal(gate, slot, refusal))
     }
 
     /// The gate counts its own refusals; this one came before it.
     #[cold]
-    fn count_refusal(&self, slot: Slot, refusal: &Refusal) {
-        let gate = self.gate();
+    fn count_refusal(&self, gate: &Gate, slot: Slot, refusal: &Refusal) {
         let generation = self.board().seat(gate.seat()).generation;
         let Some(row) = gate.ledger().row(gate.seat(), generation, lane::current()) else {
             return;
@@ -220,6 +239,7 @@ mod tests {
 
     use super::*;
     use crate::tenant::Settings;
+    use crate::tenant::callers::Caller;
 
     fn overloaded(scope: u32) -> Tenant {
         let (tenant, mut tick) = two_scopes();
@@ -256,7 +276,12 @@ mod tests {
         let tenant = overloaded(1);
         let slot = tenant.directory().resolve("a").slot;
         let Verdict::Refused(refusal) = tenant
-            .enter(Caller::in_scope(1), slot, Request::default(), Waits::HELD)
+            .enter(
+                &Caller::in_scope(ScopeId::first_at(1)).into(),
+                slot,
+                Request::default(),
+                Waits::HELD,
+            )
             .await
         else {
             panic!("refused");
@@ -272,7 +297,12 @@ mod tests {
         };
         for (scope, request) in [(0, Request::default()), (1, outbound)] {
             let Verdict::Admitted(pass) = tenant
-                .enter(Caller::in_scope(scope), slot, request, Waits::HELD)
+                .enter(
+                    &Caller::in_scope(ScopeId::first_at(scope)).into(),
+                    slot,
+                    request,
+                    Waits::HELD,
+                )
                 .await
             else {
                 panic!("admitted");
@@ -289,7 +319,12 @@ mod tests {
         publish(&mut tick, 1, ScopeState::Reject);
         let slot = tenant.directory().resolve("a").slot;
         let Verdict::Refused(refusal) = tenant
-            .enter(Caller::in_scope(1), slot, Request::default(), Waits::HELD)
+            .enter(
+                &Caller::in_scope(ScopeId::first_at(1)).into(),
+                slot,
+                Request::default(),
+                Waits::HELD,
+            )
             .await
         else {
             panic!("refused");
@@ -302,14 +337,14 @@ mod tests {
         let tenant = overloaded(1);
         let slot = tenant.directory().resolve("a").slot;
         let verdict = tenant
-            .admit_once(Caller::HOST, slot, Request::default(), Waits::HELD)
+            .admit_once(&Caller::HOST.into(), slot, Request::default(), Waits::HELD)
             .await;
         assert!(matches!(verdict, Verdict::Admitted(_)), "{verdict:?}");
         assert_eq!(tenant.seats().node_counts(slot).inflight, 0);
         let tenant = overloaded(0);
         let slot = tenant.directory().resolve("a").slot;
         let verdict = tenant
-            .admit_once(Caller::HOST, slot, Request::default(), Waits::HELD)
+            .admit_once(&Caller::HOST.into(), slot, Request::default(), Waits::HELD)
             .await;
         assert!(matches!(verdict, Verdict::Refused(_)), "{verdict:?}");
     }

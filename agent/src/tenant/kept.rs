@@ -122,6 +122,12 @@ impl Kept {
         self.seats.lock().len()
     }
 
+    /// Whether all have come and gone on.
+    pub fn is_settled(&self) -> bool {
+        let left = *self.left.borrow();
+        left.seats == 0 && left.since.is_none_or(|since| since.elapsed() >= SETTLES)
+    }
+
     /// Waits until all have come and gone on; `false` if that takes longer than `limit`.
     pub async fn settled(&self, limit: Duration) -> bool {
         let mut left = self.left.subscribe();

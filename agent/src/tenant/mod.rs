@@ -13,7 +13,9 @@ pub mod decide;
 pub mod directory;
 pub mod kept;
 pub mod left;
+pub mod peer_scope;
 pub mod permit;
+pub mod proxy_seats;
 pub mod question;
 pub mod rule_counts;
 pub mod rule_index;
@@ -43,12 +45,14 @@ use directory::Directory;
 use kept::Kept;
 use left::{BoardName, Names};
 use permit::Permits;
+use proxy_seats::ProxySeats;
 use rule_counts::RuleCounts;
 use seats::Seats;
 pub use take_up::TakenUp;
 use upkeep::Upkeep;
 
-/// The seat of the agent itself: permits that it holds for callers over sockets.
+/// The seat of the agent itself: permits that it holds for callers over sockets who are in no scope but the host. It has
+/// others for those in a scope, see [`proxy_seats`].
 pub const AGENT_SEAT: u32 = 0;
 
 /// The host's place among the scopes.
@@ -111,6 +115,7 @@ pub struct Tenant {
     directory: Box<Directory>,
     seats: Box<Seats>,
     timed_permits: Mutex<Permits>,
+    proxy_seats: Box<ProxySeats>,
     clients: Clients,
     /// Callers without seats, by scope.
     callers: Box<Mutex<HashMap<u32, Callers>>>,
@@ -159,6 +164,7 @@ impl Tenant {
             gate: *gate,
             files,
             timed_permits: Mutex::default(),
+            proxy_seats: Box::default(),
             clients: Clients::default(),
             callers: Box::default(),
             rule_counts: Box::default(),

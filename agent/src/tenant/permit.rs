@@ -8,6 +8,7 @@ use tidegate_abi::message::TOKEN;
 use tidegate_segment::board::Slot;
 use tidegate_segment::gate::Pass;
 
+use super::proxy_seats::Permit;
 use crate::places::Place;
 
 /// Names a permit.
@@ -79,16 +80,16 @@ impl Outstanding {
 
 #[derive(Debug)]
 struct Held {
-    pass: Pass,
+    permit: Permit,
     place: Place,
     ends_ns: u64,
 }
 
 impl Permits {
     /// Holds a permit for whoever has the place, until a time, monotonic ns.
-    pub fn hold(&mut self, token: Token, pass: Pass, place: Place, ends_ns: u64) {
+    pub fn hold(&mut self, token: Token, permit: Permit, place: Place, ends_ns: u64) {
         let held = Held {
-            pass,
+            permit,
             place,
             ends_ns,
         };
@@ -96,17 +97,17 @@ impl Permits {
     }
 
     /// Takes out a permit of a user. Another user's permit stays, and does not show.
-    pub fn take(&mut self, token: &Token, uid: u32) -> Option<Pass> {
+    pub fn take(&mut self, token: &Token, uid: u32) -> Option<Permit> {
         if self.held.get(token)?.place.holder().uid != uid {
             return None;
         }
-        self.held.remove(token).map(|held| held.pass)
+        self.held.remove(token).map(|held| held.permit)
     }
 
     /// Takes out all permits that ended by `now_ns`.
-    pub fn take_ended(&mut self, now_ns: u64) -> Vec<Pass> {
+    pub fn take_ended(&mut self, now_ns: u64) -> Vec<Permit> {
         let ended = self.held.extract_if(|_token, held| held.ends_ns <= now_ns);
-        let ended: Vec<Pass> = ended.map(|(_token, held)| held.pass).collect();
+        let ended: Vec<Permit> = ended.map(|(_token, held)| held.permit).collect();
         let many = u64::try_from(ended.len()).unwrap_or(u64::MAX);
         self.expired = self.expired.saturating_add(many);
         ended
@@ -119,7 +120,7 @@ impl Permits {
 
     /// Permits that were not given back yet: of a resource, or of all.
     pub fn outstanding(&self, of: Option<Slot>) -> Outstanding {
-        let held = self.held.values().map(|held| &held.pass);
+        let held = self.held.values().map(|held| &held.permit.pass);
         held.filter(|pass| of.is_none_or(|slot| pass.slot == slot))
             .map(Outstanding::one)
             .fold(Outstanding::default(), Outstanding::and)
@@ -155,21 +156,22 @@ mod tests {
     fn a_permit_is_given_back_once_and_by_its_user_alone() {
         let mut table = Permits::default();
         let token = draw().unwrap();
-        table.hold(token, PASS, place(), u64::MAX);
-        assert_eq!(table.take(&token, 8), None);
-        assert_eq!(table.take(&[0; TOKEN], 7), None);
-        assert_eq!(table.take(&token, 7), Some(PASS));
-        assert_eq!(table.take(&token, 7), None);
+        table.hold(token, PASS.into(), place(), u64::MAX);
+        let mut take = |token: &Token, uid| table.take(token, uid).map(|permit| permit.pass);
+        assert_eq!(take(&token, 8), None);
+        assert_eq!(take(&[0; TOKEN], 7), None);
+        assert_eq!(take(&token, 7), Some(PASS));
+        assert_eq!(take(&token, 7), None);
     }
 
     #[test]
     fn permits_end_by_the_clock() {
         let mut table = Permits::default();
         for ends_ns in [10, 20] {
-            table.hold(draw().unwrap(), PASS, place(), ends_ns);
+            table.hold(draw().unwrap(), PASS.into(), place(), ends_ns);
         }
-        assert_eq!(table.take_ended(9), []);
-        assert_eq!(table.take_ended(10), [PASS]);
+        assert_eq!(table.take_ended(9).len(), 0);
+        assert_eq!(table.take_ended(10).len(), 1);
         assert_eq!((table.len(), table.expired()), (1, 1));
     }
 }

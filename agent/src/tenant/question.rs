@@ -5,8 +5,8 @@ use tidegate_segment::board::Slot;
 use tidegate_segment::gate::{Name, Request, Verdict};
 
 use super::Tenant;
-use super::callers::Caller;
 use super::decide::Waits;
+use super::proxy_seats::SeatedCaller;
 use super::rule_index::Part;
 
 /// Most tries where the slot that a name had just now is given back under the decision.
@@ -26,17 +26,17 @@ pub struct Question<'q> {
 }
 
 impl Tenant {
-    /// Decides on a question of a caller of a scope, and counts it in flight in the agent's seat. The
+    /// Decides on a question of a caller, and counts it in flight in the caller's seat. The
     /// caller waits where a rule lets wait, see [`Tenant::enter`].
     pub async fn decide(
         &self,
-        caller: Caller,
+        caller: &SeatedCaller,
         question: &Question<'_>,
         waits: Waits<'_>,
     ) -> Verdict {
         let mut verdict = Verdict::Stale;
         for _try in 0..TRIES {
-            let (slot, request) = self.look_up(question, caller.uid);
+            let (slot, request) = self.look_up(question, caller.caller.uid);
             verdict = self.enter(caller, slot, request, waits).await;
             if verdict != Verdict::Stale {
                 break;
@@ -48,13 +48,13 @@ impl Tenant {
     /// Decides once and holds nothing, see [`Tenant::admit_once`].
     pub async fn decide_once(
         &self,
-        caller: Caller,
+        caller: &SeatedCaller,
         question: &Question<'_>,
         waits: Waits<'_>,
     ) -> Verdict {
         let mut verdict = Verdict::Stale;
         for _try in 0..TRIES {
-            let (slot, request) = self.look_up(question, caller.uid);
+            let (slot, request) = self.look_up(question, caller.caller.uid);
             verdict = self.admit_once(caller, slot, request, waits).await;
             if verdict != Verdict::Stale {
                 break;

@@ -274,7 +274,7 @@ mod tests {
         let slot = tenant.directory().resolve(resource).slot;
         for _ in 0..times {
             let verdict = tenant
-                .enter(Caller::HOST, slot, Request::default(), Waits::HELD)
+                .enter(&Caller::HOST.into(), slot, Request::default(), Waits::HELD)
                 .await;
             if let Verdict::Admitted(pass) = verdict {
                 tenant.exit(pass, Outcome::Ok);

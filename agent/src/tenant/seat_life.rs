@@ -174,6 +174,14 @@ pub fn start_time(pid: u32) -> Option<u64> {
     fields.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
+/// Effective user of a process.
+pub fn effective_user(pid: u32) -> Option<u32> {
+    let status = read_small(&Path::new("/proc").join(pid.to_string()).join("status"))?;
+    // Real, effective, saved, of the file system. The name is the first line and holds no newline.
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    users.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
 /// Name of a process, for people. It may hold anything, escape sequences of terminals too; what is no character to
 /// print is `?`.
 pub fn process_name(pid: u32) -> Option<String> {

@@ -17,6 +17,10 @@ use super::seat_life::SEATS_OF_PROCESS;
 use super::{AGENT_SEAT, HOST};
 use crate::places::Full;
 
+/// One in so many seats is kept for the agent, which counts callers over sockets there: those who find no seat of their
+/// own ask over a socket.
+const FOR_AGENT: usize = 16;
+
 /// A seat and its generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seat {
@@ -42,6 +46,8 @@ struct Table {
     free: Vec<bool>,
     /// Whether all who come are one user's, who then needs no share.
     one_user: bool,
+    /// Seats that the agent has taken for callers over sockets.
+    agents: usize,
     kept: Kept,
     /// Where the next life finds who sits where.
     record: Option<Record>,
@@ -80,6 +86,7 @@ impl Seats {
                 free: seats.map(is_free).collect(),
                 writer,
                 one_user: false,
+                agents: 0,
                 kept: Kept::default(),
                 record: None,
             }),
@@ -116,6 +123,23 @@ impl Seats {
             let mut own = refused.filter(|(kind, _count)| *kind == full);
             own.by_ref().for_each(|(_kind, count)| count.count(1));
         })
+    }
+
+    /// Takes the lowest free seat for the agent itself, for the callers of a service over sockets; `None` if there is none.
+    pub fn take_for_agent(&self, process: Process, service: u64) -> Option<Seat> {
+        let mut table = self.table.lock();
+        let place = table.free.iter().position(|free| *free)?;
+        let seat = table.give(place, process)?;
+        table.agents = table.agents.saturating_add(1);
+        table.writer.name_service(seat.index, service);
+        Some(seat)
+    }
+
+    /// Frees a revoked seat that was taken for the agent.
+    pub fn give_back_of_agent(&self, seat: Seat) {
+        self.free(seat);
+        let mut table = self.table.lock();
+        table.agents = table.agents.saturating_sub(1);
     }
 
     /// All who come are one user's: there is nobody to keep seats for.
@@ -256,6 +280,11 @@ impl Table {
 
     fn take(&mut self, process: Process) -> Result<Seat, Full> {
         let place = self.free.iter().position(|free| *free).ok_or(Full::All)?;
+        let free = self.free.iter().filter(|free| **free).count();
+        let for_agent = (self.free.len() / FOR_AGENT).saturating_sub(self.agents);
+        if free <= for_agent {
+            return Err(Full::All);
+        }
         let board = self.writer.board();
         let taken = (0..)
             .zip(&self.free)
@@ -274,13 +303,17 @@ impl Table {
         if of_process.count() >= SEATS_OF_PROCESS {
             return Err(Full::Process);
         }
-        let index = u32::try_from(place).map_err(|_wide| Full::All)?;
-        let generation = self.writer.seat(index, process).ok_or(Full::All)?;
+        self.give(place, process).ok_or(Full::All)
+    }
+
+    fn give(&mut self, place: usize, process: Process) -> Option<Seat> {
+        let index = u32::try_from(place).ok()?;
+        let generation = self.writer.seat(index, process)?;
         if let Some(free) = self.free.get_mut(place) {
             *free = false;
         }
         self.note(index);
-        Ok(Seat { index, generation })
+        Some(Seat { index, generation })
     }
 }
 

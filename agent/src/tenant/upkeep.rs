@@ -109,7 +109,8 @@ mod tests {
         let tenant = tenant(Geometry::new(4096, 32, 4, 2).unwrap());
         tenant.directory().publish(rule_index(RULES), 0).unwrap();
         let [a, b] = ["a", "b"].map(|name| tenant.directory().resolve(name).slot);
-        let enter = |slot| tenant.enter(Caller::HOST, slot, Request::default(), Waits::HELD);
+        let host = Caller::HOST.into();
+        let enter = |slot| tenant.enter(&host, slot, Request::default(), Waits::HELD);
         let Verdict::Admitted(held) = enter(a).await else {
             panic!("admitted");
         };

@@ -6,6 +6,8 @@
 //! | `take NAME COUNT` | enters and keeps the permits | `taken N refused N` |
 //! | `give COUNT` | gives kept permits back | `held N` |
 //! | `try NAME COUNT` | enters and gives back at once | `passed N refused N REASON` |
+//! | `ask DOOR NAME COUNT` | asks over `gate` or `http`, one request at a time, each given back | `passed N refused N REASON` |
+//! | `hold DOOR NAME COUNT` | asks over `gate` or `http` and keeps connection and permits | `taken N refused N` |
 //! | `open` | | `open N`: requests admitted without rules |
 //! | `door` | | `shm`, `socket` or `none` |
 //! | `listen` | listens on a loopback port, shows it to the client and accepts nothing | `PORT` |
@@ -39,6 +41,7 @@ use tidegate_client::{Client, Door, Permit, Resource};
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::os::child::fork;
 use tidegate_segment::os::signals::with_all_blocked;
+use tidegate_tests::by_socket::{BySocket, Given};
 use tidegate_tests::race::Race;
 use tidegate_tests::shared_count::SharedCount;
 use tidegate_tests::spans::{BUCKET_NS, Spans};
@@ -70,12 +73,17 @@ fn main() -> Fallible<()> {
         listener: None,
         vandal: None,
         runtime_dir: argument.into(),
+        by_socket: Vec::new(),
     };
     say("ready")?;
     for line in io::stdin().lines() {
         let line = line?;
         let words: Vec<&str> = line.split_whitespace().collect();
-        actor.obey(&words)?;
+        match *words {
+            ["ask", door, name, count] => say(&actor.ask(door, name, count.parse()?)?)?,
+            ["hold", door, name, count] => say(&actor.hold(door, name, count.parse()?)?)?,
+            _ => actor.obey(&words)?,
+        }
     }
     Ok(())
 }
@@ -108,6 +116,8 @@ struct Actor {
     listener: Option<TcpListener>,
     vandal: Option<Vandal>,
     runtime_dir: PathBuf,
+    /// Connections, with the permits that are kept on them.
+    by_socket: Vec<(String, BySocket, Vec<Given>)>,
 }
 
 impl Actor {
@@ -195,6 +205,48 @@ impl Actor {
         let port = listener.local_addr()?.port();
         self.listener = Some(listener);
         Ok(say(&port.to_string())?)
+    }
+
+    /// The connection to a door, a new one if there is none yet.
+    fn door(&mut self, door: &str) -> Fallible<&mut (String, BySocket, Vec<Given>)> {
+        let known = self.by_socket.iter().position(|(known, ..)| known == door);
+        let place = if let Some(place) = known {
+            place
+        } else {
+            let connection = BySocket::connect(door, &self.runtime_dir)?;
+            self.by_socket
+                .push((door.to_owned(), connection, Vec::new()));
+            self.by_socket.len() - 1
+        };
+        let found = self.by_socket.get_mut(place);
+        found.ok_or_else(|| "no connection".into())
+    }
+
+    fn ask(&mut self, door: &str, name: &str, count: u32) -> Fallible<String> {
+        let (_door, connection, _kept) = self.door(door)?;
+        let (mut passed, mut last) = (0, String::new());
+        for _request in 0..count {
+            match connection.enter(name)? {
+                Ok(given) => {
+                    passed += 1;
+                    connection.exit(given)?;
+                }
+                Err(reason) => last = reason,
+            }
+        }
+        Ok(format!("passed {passed} refused {} {last}", count - passed))
+    }
+
+    fn hold(&mut self, door: &str, name: &str, count: u32) -> Fallible<String> {
+        let (_door, connection, kept) = self.door(door)?;
+        let mut taken = 0;
+        for _request in 0..count {
+            if let Ok(given) = connection.enter(name)? {
+                taken += 1;
+                kept.push(given);
+            }
+        }
+        Ok(format!("taken {taken} refused {}", count - taken))
     }
 
     fn take(&mut self, name: &str, count: &str) -> Fallible<String> {

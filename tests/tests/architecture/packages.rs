@@ -43,7 +43,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     // The agent runs beside the lab as the program that users run; the harness is for its own tests.
     (
         "tidegate-lab",
-        &["tidegate-limits", "tidegate-client", "tidegate-tests"],
+        &[
+            "tidegate-abi",
+            "tidegate-limits",
+            "tidegate-client",
+            "tidegate-tests",
+        ],
     ),
 ];
 

@@ -12,6 +12,7 @@ use tidegate_agent::recording;
 use tidegate_agent::signal::Sampler;
 use tidegate_agent::tenant::HOST;
 use tidegate_agent::tenant::client::{Client, Clients, Who};
+use tidegate_agent::tenant::peer_scope::PeerScope;
 use tidegate_bench::Crowd;
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::os::listener::Listener;
@@ -58,14 +59,14 @@ fn a_tick_with_two_hundred_processes_in_twenty_groups_allocates_nothing() {
 
 /// A connected client in this scope, as the doors know it.
 fn client(scope: u32) -> Arc<Client> {
-    let (_ticket, client) = Clients::default().add(Who {
+    let who = Who {
         pid: PID,
         uid: 0,
         name: String::new(),
         seat: None,
         no_seat: None,
-    });
-    client.set_scope(scope);
+    };
+    let (_ticket, client) = Clients::default().add(who, PeerScope::found_at(scope));
     client
 }
 

@@ -11,7 +11,7 @@ use tidegate_agent::control::{Declared, Driver, Handle, Pages, Plan};
 use tidegate_agent::procfs::Roots;
 use tidegate_agent::signal::Sampler;
 use tidegate_agent::tenant::HOST;
-use tidegate_agent::tenant::scope_resolver::ScopeResolver as _;
+use tidegate_agent::tenant::scope_resolver::{ScopeId, ScopeResolver as _};
 use tidegate_segment::board::{self, Board, Process, SeatWriter, Settings};
 use tidegate_segment::gate::{Gate, Pass, Request, Step, Verdict};
 use tidegate_segment::lane::Lane;
@@ -132,6 +132,11 @@ impl Bench {
 
     /// Asks for the scope of a process, as a door does, and ticks until there is an answer.
     pub(crate) fn scope_of(&mut self, pid: u32) -> u32 {
+        self.scope_id_of(pid).place
+    }
+
+    /// The same with the generation of the scope's place.
+    pub(crate) fn scope_id_of(&mut self, pid: u32) -> ScopeId {
         let finder = self.handle.scope_finder();
         let asking = std::thread::spawn(move || finder.scope_of(pid));
         while !asking.is_finished() {

@@ -8,8 +8,9 @@ use tidegate_abi::decision::ScopeState;
 use tidegate_abi::signal::SignalId;
 use tidegate_agent::control::{Declared, Plan};
 use tidegate_agent::tenant::HOST;
+use tidegate_agent::tenant::scope_resolver::ScopeResolver as _;
 
-use crate::bench::{Bench, ORDERS, PID, TICK_NS, declared, write};
+use crate::bench::{Bench, ORDERS, PID, POD, TICK_NS, declared, write};
 
 #[test]
 fn a_process_is_in_the_scope_of_its_group_and_one_without_in_the_host() {
@@ -35,6 +36,23 @@ fn a_process_is_in_the_scope_of_its_group_and_one_without_in_the_host() {
 }
 
 #[test]
+fn field_o3_without_room_for_a_scope_a_process_is_in_that_of_the_nearest_group_above_it() {
+    let mut bench = Bench::new(Plan::default());
+    let mut scope_of = |pid, group: &str| {
+        bench.add_group(group);
+        let membership = format!("0::{group}\n");
+        write(bench.dir.path(), &format!("proc/{pid}/cgroup"), &membership);
+        bench.scope_of(pid)
+    };
+    let pod = scope_of(PID, POD);
+    assert_ne!(pod, HOST);
+    // Each takes a scope until there is none left.
+    let full = (1..64).find(|number| scope_of(PID + number, &format!("/other{number}")) == HOST);
+    assert!(full.is_some(), "there is room for fewer");
+    assert_eq!(scope_of(PID + 100, ORDERS), pod);
+}
+
+#[test]
 fn a_process_of_a_declared_group_has_the_declared_settings_from_its_first_tick_on() {
     let mut bench = Bench::new(Plan {
         declared: vec![declared("orders", ORDERS)],
@@ -50,6 +68,35 @@ fn a_process_of_a_declared_group_has_the_declared_settings_from_its_first_tick_o
     let scopes = bench.handle.snapshot().scopes;
     let scope = scopes.iter().find(|scope| scope.index == orders);
     assert_eq!(scope.map(|scope| &*scope.name), Some("orders"));
+}
+
+#[test]
+fn field_o3_a_scope_that_ended_is_known_as_ended_and_its_seats_are_the_hosts() {
+    let mut bench = Bench::new(Plan::default());
+    bench.add_group(ORDERS);
+    let membership = format!("0::{ORDERS}\n");
+    write(bench.dir.path(), &format!("proc/{PID}/cgroup"), &membership);
+    let orders = bench.scope_id_of(PID);
+    let finder = bench.handle.scope_finder();
+    bench.seat(1, orders.place);
+    bench.tick(1, 10);
+    assert!(finder.is_current(orders));
+    assert_eq!(bench.board.seat_scope(1), orders.place);
+    let group = bench.dir.path().join(format!("cgroup{ORDERS}"));
+    fs::remove_dir_all(group).expect("it is there");
+    bench.tick(2, 10);
+    assert!(!finder.is_current(orders));
+    assert_eq!(bench.board.seat_scope(1), HOST);
+    // The place has another group now, which is another scope.
+    bench.add_group("/next");
+    write(
+        bench.dir.path(),
+        &format!("proc/{PID}/cgroup"),
+        "0::/next\n",
+    );
+    let next = bench.scope_id_of(PID);
+    assert_eq!(next.place, orders.place);
+    assert!(finder.is_current(next) && !finder.is_current(orders));
 }
 
 #[test]

@@ -20,6 +20,7 @@ use super::turn::{Drawn, Now, Turn, Turns};
 use super::wire::Wire;
 use crate::control::Handle;
 use crate::door::arguments::Arguments;
+use crate::door::membership;
 use crate::host::Agent;
 use crate::host::bounds::{Bounds, LISTENERS_OF_CONNECTION};
 use crate::host::peer::{self, Peer};
@@ -29,8 +30,11 @@ use crate::tenant::callers::Caller;
 use crate::tenant::client::{Client, Ticket, Who};
 use crate::tenant::decide::Waits;
 use crate::tenant::directory::Found;
+use crate::tenant::peer_scope::PeerScope;
 use crate::tenant::permit::{self, Permits, Token};
+use crate::tenant::proxy_seats::{Permit, SeatedCaller};
 use crate::tenant::question::Question;
+use crate::tenant::scope_resolver::ScopeResolver;
 use crate::tenant::seat_life::{Seated, process_name};
 
 /// How often requests whose callers wait by themselves are looked through for those who do not come back.
@@ -112,6 +116,7 @@ type Held<'c> = Pin<Box<dyn Future<Output = Result<Given, Fault>> + Send + 'c>>;
 struct Connection {
     tenant: Arc<Tenant>,
     control: Arc<Handle>,
+    scopes: Arc<dyn ScopeResolver>,
     bounds: Arc<Bounds>,
     /// Longest wait for a rule that lets wait, whatever the caller asks for.
     max_wait: Duration,
@@ -131,18 +136,23 @@ impl Connection {
     async fn begin(context: &Agent, (wire, peer): (&Wire, Peer), hello: Hello) -> Self {
         let pidfd = peer::pidfd(wire.socket());
         let tenant = Arc::clone(&context.tenants.of(peer, pidfd.as_ref()).tenant);
+        let scope = PeerScope::of(peer.pid, peer.uid, pidfd.as_ref());
         let (seated, no_seat) = hello.seat(&tenant, peer, pidfd).await;
-        let (ticket, client) = tenant.clients().add(Who {
+        let who = Who {
             pid: peer.pid,
             uid: peer.uid,
             name: process_name(peer.pid).unwrap_or_default(),
             seat: seated.as_ref().map(|seated| seated.seat),
             no_seat,
-        });
-        find_scope(context, &tenant, &client);
+        };
+        let (ticket, client) = tenant.clients().add(who, scope);
+        if client.scope().takes_look(tenant.board().now_ns()) {
+            membership::look_beside(&context.scopes, (&tenant, &client));
+        }
         Self {
             tenant,
             control: Arc::clone(&context.control),
+            scopes: Arc::clone(&context.scopes),
             bounds: Arc::clone(&context.bounds),
             max_wait: context.max_wait,
             holder: peer.holder(),
@@ -158,7 +168,8 @@ impl Connection {
     /// Puts the welcome in place.
     fn greet(&self, wire: &mut Wire) {
         let who = &self.client.who;
-        wire.put(hello::welcome(&self.tenant, who.seat, self.client.scope()));
+        let scope = self.client.scope().last().place;
+        wire.put(hello::welcome(&self.tenant, who.seat, scope));
     }
 
     /// Waits for a frame; false at the end of the connection. Meanwhile it gives up requests whose callers
@@ -277,8 +288,8 @@ impl Connection {
         };
         let caller = self.caller();
         let waits = self.waits(&ask);
-        let verdict = self.tenant.decide(caller, &question, waits).await;
-        self.given(drawn, verdict)
+        let verdict = self.tenant.decide(&caller, &question, waits).await;
+        self.given(drawn, &caller, verdict)
     }
 
     /// Asks the gate for a caller that waits by itself.
@@ -297,12 +308,17 @@ impl Connection {
         Waits::at_most(asked.min(self.max_wait))
     }
 
-    fn caller(&self) -> Caller {
-        Caller {
-            scope: self.client.scope(),
+    fn caller(&self) -> SeatedCaller {
+        let scope = self.client.scope();
+        if scope.takes_look(self.tenant.board().now_ns()) {
+            membership::look_beside(&self.scopes, (&self.tenant, &self.client));
+        }
+        self.tenant.seat_caller(Caller {
+            scope: scope.current(&*self.scopes),
+            service: scope.service(),
             uid: self.holder.uid,
             pid: self.holder.pid,
-        }
+        })
     }
 
     /// A token, and the place of the permit that it may come to name.
@@ -330,7 +346,7 @@ impl Connection {
                 self.turns.put(drawn, turn);
                 Ok(Message::Held { token, wait_us }.encode())
             }
-            Now::Decided(verdict) => Ok(match self.given(drawn, verdict)? {
+            Now::Decided(verdict) => Ok(match self.given(drawn, turn.caller(), verdict)? {
                 Given::Permit { token, waited_ms } => admitted(token, waited_ms),
                 Given::Refusal(refusal) => refused(&self.tenant, &refusal),
             }),
@@ -338,11 +354,17 @@ impl Connection {
     }
 
     /// What a verdict gives; a permit is held under its token.
-    fn given(&mut self, drawn: Drawn, verdict: Verdict) -> Result<Given, Fault> {
+    fn given(
+        &mut self,
+        drawn: Drawn,
+        caller: &SeatedCaller,
+        verdict: Verdict,
+    ) -> Result<Given, Fault> {
         let Drawn { token, place } = drawn;
         match verdict {
             Verdict::Admitted(pass) => {
-                self.permits.hold(token, pass, place, u64::MAX);
+                self.permits
+                    .hold(token, caller.permit(pass), place, u64::MAX);
                 self.client.set_held(self.permits.len());
                 let waited_ms = whole_ms(pass.waited_ns);
                 Ok(Given::Permit { token, waited_ms })
@@ -358,9 +380,9 @@ impl Connection {
             drop(turn);
             return Ok(Message::Exited.encode());
         }
-        let pass = self.permits.take(token, self.client.who.uid);
-        self.tenant
-            .exit(pass.ok_or_else(Fault::no_permit)?, outcome);
+        let permit = self.permits.take(token, self.client.who.uid);
+        let permit: Permit = permit.ok_or_else(Fault::no_permit)?;
+        self.tenant.exit(permit, outcome);
         self.client.set_held(self.permits.len());
         Ok(Message::Exited.encode())
     }
@@ -390,23 +412,6 @@ fn resolved(found: Found) -> Frame {
     resolved.encode()
 }
 
-/// Looks for the scope of the client's cgroup beside the connection: a new one is known with the next
-/// tick only. Until then the client belongs to the host alone, and nobody waits.
-fn find_scope(context: &Agent, tenant: &Arc<Tenant>, client: &Arc<Client>) {
-    if client.who.pid == 0 {
-        return;
-    }
-    let (client, tenant) = (Arc::clone(client), Arc::clone(tenant));
-    let scopes = Arc::clone(&context.scopes);
-    tokio::task::spawn_blocking(move || {
-        let scope = scopes.scope_of(client.who.pid);
-        client.set_scope(scope);
-        if let Some(seat) = client.who.seat {
-            tenant.seats().move_to_scope(seat, scope);
-        }
-    });
-}
-
 fn admitted(token: Token, waited_ms: u32) -> Frame {
     Message::Verdict(Answer::Admitted { token, waited_ms }).encode()
 }
@@ -433,8 +438,8 @@ fn whole_ms(ns: u64) -> u32 {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        for pass in self.permits.take_ended(u64::MAX) {
-            self.tenant.exit(pass, Outcome::Ignore);
+        for permit in self.permits.take_ended(u64::MAX) {
+            self.tenant.exit(permit, Outcome::Ignore);
         }
         self.tenant.clients().remove(self.ticket);
     }

@@ -13,9 +13,9 @@ use tidegate_segment::sync::{Ordering, Word};
 use crate::door::arguments::Arguments;
 use crate::places::{Holder, NoPlace, Place, Places};
 use crate::tenant::Tenant;
-use crate::tenant::callers::Caller;
 use crate::tenant::decide::Waits;
 use crate::tenant::permit::Token;
+use crate::tenant::proxy_seats::SeatedCaller;
 use crate::tenant::question::Question;
 
 /// The token of a permit that is asked for, and its place.
@@ -31,6 +31,8 @@ const KEPT_NS: u64 = 10_000_000_000;
 pub(super) struct Turn {
     /// Monotonic ns.
     until_ns: Arc<Word>,
+    /// Who asks, in the seat that the decision counts in.
+    caller: SeatedCaller,
     decision: Pin<Box<dyn Future<Output = Verdict> + Send>>,
     /// Taken once it waits.
     place: Option<Place>,
@@ -46,7 +48,7 @@ impl Turn {
     /// Begins with what a caller of a scope asks for.
     pub(super) fn begin(
         tenant: Arc<Tenant>,
-        (caller, waits): (Caller, Waits<'static>),
+        (caller, waits): (SeatedCaller, Waits<'static>),
         ask: &Ask<'_>,
     ) -> Self {
         let names = [ask.resource, ask.origin, ask.context].map(str::to_owned);
@@ -54,6 +56,7 @@ impl Turn {
         let (prioritized, arguments) = (ask.prioritized, Arguments::of(ask.args));
         let until_ns = Arc::new(Word::new(0));
         let told = Arc::clone(&until_ns);
+        let asker = caller.clone();
         let decision = Box::pin(async move {
             let [resource, origin, context] = &names;
             let question = Question {
@@ -70,11 +73,12 @@ impl Turn {
                 },
             };
             tenant
-                .decide(caller, &question, waits.by_itself(&told))
+                .decide(&asker, &question, waits.by_itself(&told))
                 .await
         });
         Self {
             until_ns,
+            caller,
             decision,
             place: None,
         }
@@ -106,6 +110,11 @@ impl Turn {
                 Now::Held { wait_us }
             }
         }
+    }
+
+    /// Who asks.
+    pub(super) const fn caller(&self) -> &SeatedCaller {
+        &self.caller
     }
 
     fn until_ns(&self) -> u64 {

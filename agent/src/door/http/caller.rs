@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use axum::Router;
+use tidegate_segment::clock::Clock as _;
 use tokio::net::{UnixListener, UnixStream};
 
 use super::answer::over_the_bound;
@@ -15,7 +16,10 @@ use crate::host::Agent;
 use crate::host::peer::{self, Peer};
 use crate::host::tenants::Named;
 use crate::places::{Holder, Place};
-use crate::tenant::{Tenant, callers};
+use crate::tenant::Tenant;
+use crate::tenant::callers;
+use crate::tenant::peer_scope::PeerScope;
+use crate::tenant::proxy_seats::SeatedCaller;
 
 /// What somebody may see.
 #[derive(Debug, Clone)]
@@ -51,6 +55,8 @@ pub(super) struct Caller {
     pub(super) holder: Holder,
     /// What it may see.
     pub(super) view: View,
+    /// The scope of its cgroup.
+    pub(super) scope: Arc<PeerScope>,
 }
 
 impl Caller {
@@ -62,6 +68,7 @@ impl Caller {
         let pidfd = peer::pidfd(socket);
         let caller = Self {
             holder,
+            scope: Arc::new(PeerScope::of(peer.pid, peer.uid, pidfd.as_ref())),
             view: View {
                 own: context.tenants.of(peer, pidfd.as_ref()).clone(),
                 sees_all: context.tenants.shows_all_to(peer.uid),
@@ -70,13 +77,20 @@ impl Caller {
         Ok((caller, place))
     }
 
-    /// The same for the gate, in no scope but the host: nothing is known of its group.
-    pub(super) const fn on_host(&self) -> callers::Caller {
-        callers::Caller {
+    /// The same for the gate, in the seat in which its requests count. A group that nobody asked from before is known
+    /// with the next tick; until then its requests count in the host.
+    pub(super) fn seated(&self, context: &Agent) -> SeatedCaller {
+        let (scope, tenant) = (&self.scope, self.tenant());
+        if scope.takes_look(tenant.board().now_ns()) && !scope.look_at_known(&*context.scopes) {
+            let (scope, scopes) = (Arc::clone(scope), Arc::clone(&context.scopes));
+            tokio::task::spawn_blocking(move || scope.look(&*scopes));
+        }
+        tenant.seat_caller(callers::Caller {
+            scope: scope.current(&*context.scopes),
+            service: scope.service(),
             uid: self.holder.uid,
             pid: self.holder.pid,
-            ..callers::Caller::HOST
-        }
+        })
     }
 
     /// The tenant that it belongs to.

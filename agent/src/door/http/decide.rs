@@ -39,15 +39,13 @@ pub(super) async fn enter(
     let place = place.map_err(|no_place| busy(&no_place))?;
     let token = permit::draw().map_err(|errno| busy(&errno))?;
     let waits = Waits::at_most(context.max_wait);
-    match tenant
-        .decide(caller.on_host(), &question.with(&args), waits)
-        .await
-    {
+    let seated = caller.seated(&context);
+    match tenant.decide(&seated, &question.with(&args), waits).await {
         Verdict::Admitted(pass) => {
             let life_ns = u64::try_from(context.permit_time_to_live.as_nanos());
             let ends_ns = monotonic_ns().saturating_add(life_ns.unwrap_or(u64::MAX));
             let mut permits = tenant.timed_permits().lock();
-            permits.hold(token, pass, place, ends_ns);
+            permits.hold(token, seated.permit(pass), place, ends_ns);
             Ok(Json(Given {
                 admitted: true,
                 permit: input::token_text(&token),
@@ -67,18 +65,18 @@ pub(super) async fn exit(
 ) -> Result<Response, Wrong> {
     let (token, outcome) = input::ended(Fields::of_json(&body, &EXIT)?)?;
     let tenant = caller.tenant();
-    let pass = tenant
+    let permit = tenant
         .timed_permits()
         .lock()
         .take(&token, caller.holder.uid);
-    let Some(pass) = pass else {
+    let Some(permit) = permit else {
         return Err(Wrong::new(
             StatusCode::NOT_FOUND,
             "permit: none of this user is held under it; it was given back already, has ended by the clock \
              (http.permit_time_to_live), or is another user's: nothing is left to give back",
         ));
     };
-    tenant.exit(pass, outcome);
+    tenant.exit(permit, outcome);
     Ok(Json(json!({})).into_response())
 }
 
@@ -93,7 +91,7 @@ pub(super) async fn admit(
     let args = question.args();
     let waits = Waits::at_most(context.max_wait);
     match tenant
-        .decide_once(caller.on_host(), &question.with(&args), waits)
+        .decide_once(&caller.seated(&context), &question.with(&args), waits)
         .await
     {
         Verdict::Admitted(_given_back) => Ok(Json(json!({"admitted": true})).into_response()),

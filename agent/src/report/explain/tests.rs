@@ -55,7 +55,7 @@ async fn ask(context: &Agent, resource: &str) -> bool {
     };
     match own(context)
         .tenant
-        .decide(Caller::HOST, &question, Waits::HELD)
+        .decide(&Caller::HOST.into(), &question, Waits::HELD)
         .await
     {
         Verdict::Admitted(pass) => {
@@ -76,7 +76,9 @@ async fn stay(context: &Agent, resource: &str) {
         request: Request::default(),
     };
     let tenant = &own(context).tenant;
-    let verdict = tenant.decide(Caller::HOST, &question, Waits::HELD).await;
+    let verdict = tenant
+        .decide(&Caller::HOST.into(), &question, Waits::HELD)
+        .await;
     assert!(matches!(verdict, Verdict::Admitted(_)), "{verdict:?}");
 }
 

@@ -117,7 +117,7 @@ fn clients_of(named: &Named, snapshot: &Snapshot) -> Vec<ClientReport> {
                 "socket".into()
             },
             no_seat: client.who.no_seat.clone(),
-            scope: scope_name(snapshot, client.scope()),
+            scope: scope_name(snapshot, client.scope().last().place),
             held: held(tenant, &client),
         })
         .collect()

@@ -346,7 +346,10 @@ mod tests {
             context: "",
             request: Request::default(),
         };
-        match tenant.decide(Caller::HOST, &question, Waits::HELD).await {
+        match tenant
+            .decide(&Caller::HOST.into(), &question, Waits::HELD)
+            .await
+        {
             Verdict::Admitted(pass) => pass,
             refused @ (Verdict::Refused(_) | Verdict::Stale) => panic!("{refused:?}"),
         }
@@ -429,7 +432,7 @@ mod tests {
             .unwrap();
         let slot = tenant.directory().resolve("late").slot;
         let verdict = tenant
-            .enter(Caller::HOST, slot, Request::default(), Waits::HELD)
+            .enter(&Caller::HOST.into(), slot, Request::default(), Waits::HELD)
             .await;
         assert!(matches!(verdict, Verdict::Refused(_)), "{verdict:?}");
     }

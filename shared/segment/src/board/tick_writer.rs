@@ -144,6 +144,17 @@ impl TickWriter {
         }
     }
 
+    /// Moves the seats of a scope that ends to the host: what they hold goes on counting there.
+    pub fn leave_scope(&mut self, scope: u32) {
+        for (index, line) in (0..self.board.seats_used()).zip(self.board.seat_lines()) {
+            if self.board.seat_scope(index) == scope {
+                // Relaxed: one word, and whoever seats or moves a process writes it whole as well.
+                line[seat::SCOPE].store(0, Ordering::Relaxed);
+                line[seat::SHARE_OF_SCOPE].store(0, Ordering::Relaxed);
+            }
+        }
+    }
+
     /// Publishes what decisions measure a surge of a scope from, and how many requests of other tenants
     /// are in flight in it.
     pub fn publish_held(&mut self, index: u32, surge: SurgeWord, others: u32) {

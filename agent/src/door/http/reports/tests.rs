@@ -3,11 +3,14 @@ use http_body_util::BodyExt as _;
 use super::*;
 use crate::host::bounds::ANSWERS_BYTES;
 use crate::host::tests::agent;
+use crate::tenant::HOST;
+use crate::tenant::peer_scope::PeerScope;
 
 /// A caller of the default tenant.
 fn caller(context: &Agent, uid: u32) -> Caller {
     Caller {
         holder: Holder { uid, pid: uid },
+        scope: Arc::new(PeerScope::found_at(HOST)),
         view: View {
             own: context.tenants.default_one().clone(),
             sees_all: false,

@@ -64,7 +64,10 @@ async fn ask(tenant: &Tenant, name: &str, outcome: Outcome) -> Result<(), Refusa
         args: &[Arg::One(7)],
         ..Request::default()
     };
-    match tenant.enter(Caller::HOST, slot, request, Waits::HELD).await {
+    match tenant
+        .enter(&Caller::HOST.into(), slot, request, Waits::HELD)
+        .await
+    {
         Verdict::Admitted(pass) => {
             tenant.exit(pass, outcome);
             Ok(())
@@ -142,7 +145,8 @@ async fn a_name_without_a_slot_is_held_to_the_rules_of_its_pattern() {
     let shared = tenant.directory().resolve("item/1").slot;
     let published = tenant.directory().publish(rule_index(""), 10_000_000);
     assert_eq!(published.unwrap().unplaced, []);
-    let verdict = tenant.enter(Caller::HOST, shared, Request::default(), Waits::HELD);
+    let host = Caller::HOST.into();
+    let verdict = tenant.enter(&host, shared, Request::default(), Waits::HELD);
     assert_eq!(verdict.await, Verdict::Stale);
     assert_eq!(tenant.directory().resolve("item/1").slot, Slot::OVERFLOW);
 }
