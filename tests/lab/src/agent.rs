@@ -90,6 +90,11 @@ impl Agent {
         )))
     }
 
+    /// A file for more rules beside those that it was started with.
+    pub(crate) fn further_rules(&self) -> PathBuf {
+        self.dir.path().join("rules.d").join("more.toml")
+    }
+
     /// What it has logged.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.dir.path().join("log")).unwrap_or_default()

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::figures::{Figures, Judged, Span};
 use crate::lab::{Guarded, Lab, Shape};
 use crate::law::Law;
-use crate::load::{self, Phase, Stream, closed};
+use crate::load::{self, Phase, Slow, Stream, closed};
 use crate::machine::group::Group;
 
 /// Loads, as shares of the capacity, of which the best is the peak.
@@ -46,7 +46,7 @@ impl Yardstick {
         let best = best.ok_or_else(|| io::Error::other("no load near the capacity"))?;
         Ok(Self {
             capacity_qps,
-            refusal_cost_ratio: refusal_s / lab.work.as_secs_f64(),
+            refusal_cost_ratio: refusal_s / shape.work(lab.work).as_secs_f64(),
             peak_qps: best.goodput_qps,
             peak_p99_ms: best.p99_ms.unwrap_or(f64::NAN),
         })
@@ -120,7 +120,7 @@ fn near_capacity(lab: &Lab, shape: &Shape, qps: f64, length: Duration) -> io::Re
         address: service.address,
         keep_alive: shape.keeps_alive(),
         path: "/work",
-        slow_share: 0.0,
+        slow: Slow::NONE,
         phases: vec![Phase { seconds, qps }],
         retry: None,
     };

@@ -16,6 +16,22 @@ impl Span {
         self.until_s - self.from_s
     }
 
+    /// What is before a moment.
+    fn until(self, at_s: f64) -> Self {
+        Self {
+            until_s: self.until_s.min(at_s),
+            ..self
+        }
+    }
+
+    /// What is after it.
+    fn from(self, at_s: f64) -> Self {
+        Self {
+            from_s: self.from_s.max(at_s),
+            ..self
+        }
+    }
+
     fn holds(&self, at_s: f64) -> bool {
         (self.from_s..self.until_s).contains(&at_s)
     }
@@ -31,6 +47,9 @@ pub(crate) struct Figures {
     /// Times of the answers that were not refusals, ms; `None` where there are none.
     pub p50_ms: Option<f64>,
     pub p99_ms: Option<f64>,
+    /// Of the first second of the span, and of the rest of it.
+    pub first: Part,
+    pub rest: Part,
     /// Share of the requests that were refused.
     pub refused_ratio: f64,
     /// From the beginning of the span to the first refusal, ms.
@@ -38,6 +57,37 @@ pub(crate) struct Figures {
     /// From its end to the last refusal after it, ms; 0 where there is none.
     pub last_shed_ms: f64,
 }
+
+/// What the callers saw in a part of a span.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Part {
+    /// 99th percentile of the answers that were not refusals, ms; `None` where there are none.
+    pub p99_ms: Option<f64>,
+    /// Requests that were neither refused nor answered within the deadline.
+    pub late: f64,
+}
+
+impl Part {
+    fn of(records: &[&Record], span: Span, deadline_s: f64) -> Self {
+        let within = records.iter().filter(|record| span.holds(record.due_s));
+        let within: Vec<&&Record> = within.collect();
+        let is_late = |record: &&&&Record| match record.outcome {
+            Outcome::Refused => false,
+            Outcome::Answered => record.latency_s > deadline_s,
+            Outcome::Failed | Outcome::Unanswered | Outcome::NoConnection => true,
+        };
+        let answered = within.iter().filter(|one| one.outcome == Outcome::Answered);
+        let mut times_s: Vec<f64> = answered.map(|record| record.latency_s).collect();
+        times_s.sort_by(f64::total_cmp);
+        Self {
+            p99_ms: quantile(&times_s, 0.99).map(|s| s * 1e3),
+            late: count(within.iter().filter(is_late).count()),
+        }
+    }
+}
+
+/// The step to the offered load is over after so long, seconds.
+const STEP_S: f64 = 1.0;
 
 /// Which records count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +131,8 @@ impl Figures {
             goodput_qps: count(in_time) / span.length_s(),
             p50_ms: quantile(&times_s, 0.5).map(|s| s * 1e3),
             p99_ms: quantile(&times_s, 0.99).map(|s| s * 1e3),
+            first: Part::of(&within, span.until(span.from_s + STEP_S), deadline_s),
+            rest: Part::of(&within, span.from(span.from_s + STEP_S), deadline_s),
             refused_ratio: count(refused) / count(within.len()).max(1.0),
             first_shed_ms: first_s.map(|at_s| (at_s - span.from_s) * 1e3),
             last_shed_ms: last_s.map_or(0.0, |at_s| (at_s - span.until_s) * 1e3),
@@ -145,6 +197,22 @@ mod tests {
         assert!((figures.refused_ratio - 0.25).abs() < 1e-9);
         assert!((figures.first_shed_ms.unwrap() - 1050.0).abs() < 1e-6);
         assert!((figures.last_shed_ms - 20.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn the_first_second_and_the_rest_are_told_apart() {
+        let records = [
+            record(1.0, 0.20, Outcome::Answered),
+            record(1.9, 0.30, Outcome::Answered),
+            record(2.0, 0.04, Outcome::Answered),
+            record(2.1, 0.05, Outcome::Refused),
+            record(2.2, 1.00, Outcome::Failed),
+            record(2.9, f64::INFINITY, Outcome::Unanswered),
+        ];
+        let figures = Figures::of(&records, ALL, SPAN, 0.25);
+        let ms = |part: Part| part.p99_ms.map(f64::round);
+        assert_eq!((ms(figures.first), figures.first.late), (Some(200.0), 1.0));
+        assert_eq!((ms(figures.rest), figures.rest.late), (Some(40.0), 2.0));
     }
 
     #[test]

@@ -5,27 +5,21 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::ValueEnum;
+use serde::de::DeserializeOwned;
+
 use crate::agent::Agent;
 use crate::law::Law;
 use crate::machine::group::{Group, LoadGroup};
 use crate::machine::interrupt::Interrupt;
 use crate::machine::process::{Place, Process};
-use crate::service::{Kind, Stats};
+use crate::service::{Event, Kind, Stats};
 
 /// Longest wait for an answer of an idle service.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
-/// Configuration without the mark on the load average. That is a mean over a minute, to which the lab's own
-/// threads add, so whether it stands over its mark says what ran a minute ago and nothing of a release.
-pub(crate) const NO_LOAD_MARK: &str = "
-[load]
-enabled = false
-";
-
 /// Configuration that leaves the host without limits, and the lab's groups with the default ones.
 pub(crate) const OWN_SCOPE: &str = "
-[load]
-enabled = false
 [cpu]
 enabled = false
 [law.entry]
@@ -76,7 +70,38 @@ pub(crate) struct Shape {
     pub workers: u32,
     /// Quota of its group, CPUs.
     pub quota: Option<f64>,
+    /// How its guard asks the agent.
+    pub door: Door,
+    /// Whether its requests take 1 ms or 500 ms of CPU time instead of all the same.
+    pub bimodal: bool,
 }
+
+/// A way to ask the agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Door {
+    /// Shared memory.
+    Memory,
+    /// `gate.sock`.
+    Gate,
+    /// HTTP, on one connection.
+    Http,
+}
+
+impl Door {
+    /// The word on the command line.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Gate => "gate",
+            Self::Http => "http",
+        }
+    }
+}
+
+/// CPU times of a bimodal service's requests, and one in how many is a long one.
+const SHORT: Duration = Duration::from_millis(1);
+const LONG: Duration = Duration::from_millis(500);
+const LONG_EACH: u32 = 100;
 
 impl Shape {
     /// A service of this kind, without a quota.
@@ -85,6 +110,17 @@ impl Shape {
             kind,
             workers: 8,
             quota: None,
+            door: Door::Memory,
+            bimodal: false,
+        }
+    }
+
+    /// Mean CPU time of a request, where one of the plain service takes so much.
+    pub(crate) fn work(&self, plain: Duration) -> Duration {
+        if self.bimodal {
+            (SHORT * (LONG_EACH - 1) + LONG) / LONG_EACH
+        } else {
+            plain
         }
     }
 
@@ -170,7 +206,14 @@ impl Lab {
             .into();
         let mut add = |flag: &str, value: String| args.extend([flag.to_owned(), value]);
         add("--workers", shape.workers.to_string());
-        add("--work-us", self.work.as_micros().to_string());
+        if shape.bimodal {
+            add("--work-us", SHORT.as_micros().to_string());
+            add("--long-us", LONG.as_micros().to_string());
+            add("--long-each", LONG_EACH.to_string());
+        } else {
+            add("--work-us", self.work.as_micros().to_string());
+        }
+        add("--door", shape.door.name().to_owned());
         add("--law", guarded.law.name().to_owned());
         add("--cpu", self.service_cpu.to_string());
         add("--resource", resource.to_owned());
@@ -192,24 +235,38 @@ impl Service {
     /// # Errors
     /// It does not answer.
     pub(crate) fn stats(&self) -> io::Result<Stats> {
-        let mut stream = TcpStream::connect_timeout(&self.address, ANSWER_WITHIN)?;
-        stream.set_read_timeout(Some(ANSWER_WITHIN))?;
-        stream.write_all(b"GET /stats HTTP/1.1\r\nConnection: close\r\n\r\n")?;
-        let mut answer = Vec::new();
-        let mut chunk = [0; 1024];
-        loop {
-            let text = String::from_utf8_lossy(&answer);
-            if let Some((_head, body)) = text.split_once("\r\n\r\n")
-                && let Ok(stats) = serde_json::from_str(body)
-            {
-                return Ok(stats);
-            }
-            let count = stream.read(&mut chunk)?;
-            if count == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            answer.extend_from_slice(chunk.get(..count).unwrap_or(&[]));
+        ask(self.address, "/stats")
+    }
+}
+
+/// Tells the service at an address what happens to it.
+///
+/// # Errors
+/// It does not answer.
+pub(crate) fn happen(address: SocketAddr, event: Event) -> io::Result<()> {
+    ask::<serde::de::IgnoredAny>(address, event.path()).map(drop)
+}
+
+/// What a service answers in JSON.
+fn ask<T: DeserializeOwned>(address: SocketAddr, path: &str) -> io::Result<T> {
+    let mut stream = TcpStream::connect_timeout(&address, ANSWER_WITHIN)?;
+    stream.set_read_timeout(Some(ANSWER_WITHIN))?;
+    let question = format!("GET {path} HTTP/1.1\r\nConnection: close\r\n\r\n");
+    stream.write_all(question.as_bytes())?;
+    let mut answer = Vec::new();
+    let mut chunk = [0; 1024];
+    loop {
+        let text = String::from_utf8_lossy(&answer);
+        if let Some((_head, body)) = text.split_once("\r\n\r\n")
+            && let Ok(value) = serde_json::from_str(body)
+        {
+            return Ok(value);
         }
+        let count = stream.read(&mut chunk)?;
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        answer.extend_from_slice(chunk.get(..count).unwrap_or(&[]));
     }
 }
 

@@ -21,9 +21,58 @@ pub(crate) enum Law {
     Gradient2,
     /// Vegas of concurrency-limits.
     Vegas,
+    /// A real Envoy with its adaptive concurrency filter, in front of the service.
+    Envoy,
+    /// A real `HAProxy`, tuned by hand to this service.
+    Haproxy,
+    /// A real nginx, with a limit of connections that is tuned by hand.
+    Nginx,
+}
+
+/// A program of others in front of the service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(crate) enum Proxy {
+    Envoy,
+    Haproxy,
+    Nginx,
+}
+
+impl Proxy {
+    /// The law under which its figures are told.
+    pub(crate) const fn law(self) -> Law {
+        match self {
+            Self::Envoy => Law::Envoy,
+            Self::Haproxy => Law::Haproxy,
+            Self::Nginx => Law::Nginx,
+        }
+    }
 }
 
 impl Law {
+    /// The program that stands in front of the service.
+    pub(crate) const fn proxy(self) -> Option<Proxy> {
+        match self {
+            Self::Envoy => Some(Proxy::Envoy),
+            Self::Haproxy => Some(Proxy::Haproxy),
+            Self::Nginx => Some(Proxy::Nginx),
+            Self::Adaptive
+            | Self::None
+            | Self::Sentinel
+            | Self::Aegis
+            | Self::Gozero
+            | Self::Gradient2
+            | Self::Vegas => None,
+        }
+    }
+
+    /// The law that decides in the service.
+    pub(crate) const fn inside(self) -> Self {
+        match self.proxy() {
+            Some(_proxy) => Self::None,
+            None => self,
+        }
+    }
+
     /// The word on the command line.
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -34,13 +83,18 @@ impl Law {
             Self::Gozero => "gozero",
             Self::Gradient2 => "gradient2",
             Self::Vegas => "vegas",
+            Self::Envoy => "envoy",
+            Self::Haproxy => "haproxy",
+            Self::Nginx => "nginx",
         }
     }
 
     /// A rival without history; Tidegate's own law is none and admits all here.
     pub(crate) fn rival(self) -> Box<dyn Rival> {
         match self {
-            Self::Adaptive | Self::None => Box::new(none::Open),
+            Self::Adaptive | Self::None | Self::Envoy | Self::Haproxy | Self::Nginx => {
+                Box::new(none::Open)
+            }
             Self::Sentinel => Box::new(sentinel::CpuRule::default()),
             Self::Aegis => Box::new(aegis::Bbr::default()),
             Self::Gozero => Box::new(gozero::Shedder::default()),

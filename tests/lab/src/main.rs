@@ -12,6 +12,7 @@ mod measure;
 mod options;
 mod output;
 mod promises;
+mod proxy;
 mod report;
 mod rival;
 mod scene;
@@ -31,9 +32,12 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use lab::Lab;
 use machine::interrupt::Interrupt;
 use machine::process::{self, Place};
-use machine::{cpu, group};
+use machine::{cpu, group, wait};
 use measure::tell;
 use options::{Measure, Options, Part};
+
+/// How long a neighbour that takes a part of a CPU has it each time.
+const SLICE: Duration = Duration::from_millis(10);
 
 fn main() -> ExitCode {
     let options = Options::parse();
@@ -59,10 +63,11 @@ fn part_of_lab(part: Part) -> Result<(), Box<dyn Error>> {
             group,
             program,
         } => Err(process::confine(&Place { cpu, group }, &program).into()),
-        Part::Spin => {
+        Part::Spin { share } => {
             say("spins\n")?;
             loop {
-                cpu::burn(Duration::from_secs(1));
+                cpu::burn(SLICE);
+                wait::pass(SLICE.mul_f64(1.0 / share - 1.0));
             }
         }
     }
@@ -83,10 +88,11 @@ fn measured(options: &Measure) -> Result<(), Box<dyn Error>> {
         service_cpu,
         load_cpu,
         groups: groups.is_ok(),
+        // As it is shipped, but for where its files are.
         config: if options.own_scope {
             lab::OWN_SCOPE.to_owned()
         } else {
-            lab::NO_LOAD_MARK.to_owned()
+            String::new()
         },
         work: options.work(),
         deadline: Duration::from_millis(options.deadline_ms),
@@ -94,9 +100,10 @@ fn measured(options: &Measure) -> Result<(), Box<dyn Error>> {
     };
     let _load_group = lab.load_group()?;
     cpu::pin(load_cpu)?;
-    let parts = options
-        .figures
-        .map_or_else(|| measure::parts(options), sets::parts);
+    let parts = options.figures.map_or_else(
+        || measure::parts(options),
+        |set| sets::parts(set, &options.rival),
+    );
     let report = measure::measure(&lab, &parts, options.trace)?;
     if let Some(file) = &options.svg {
         output::plot::draw(&report, file)?;
@@ -113,8 +120,11 @@ fn measured(options: &Measure) -> Result<(), Box<dyn Error>> {
     } else {
         say(&output::table::table(&report))?;
     }
-    if options.figures.is_some() {
+    if options.figures.is_some() || options.check {
         tell(&output::table::verdicts(&verdicts));
+    }
+    if options.check {
+        promises::check(&verdicts)?;
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use crate::lab::{Lab, Shape};
 use crate::law::Law;
 use crate::options::Measure;
 use crate::output::table;
+use crate::proxy;
 use crate::report::{Report, Row};
 use crate::scene::{self, Playing, Terms};
 use crate::service::Kind;
@@ -32,7 +33,8 @@ pub(crate) struct Part {
 pub(crate) fn parts(measure: &Measure) -> Vec<Part> {
     let mut parts = Vec::new();
     for scene in measure.scene.iter().copied() {
-        for law in measure.law.iter().copied() {
+        let rivals = measure.rival.iter().map(|proxy| proxy.law());
+        for law in measure.law.iter().copied().chain(rivals) {
             let given = Some(&measure.offered).filter(|offered| !offered.is_empty());
             parts.push(Part {
                 law,
@@ -65,6 +67,10 @@ pub(crate) fn measure(lab: &Lab, parts: &[Part], trace: bool) -> io::Result<Repo
     for part in parts {
         if let Some(why) = why_not(lab, part.scene) {
             tell(&format!("NOT RUN: {}: {why}", part.scene.text()));
+            continue;
+        }
+        if let Some(Err(why)) = part.law.proxy().map(proxy::program) {
+            tell(&format!("NOT RUN: {}: {why}", part.law.name()));
             continue;
         }
         let yardstick = yardsticks.of(lab, &part.scene.shape())?;
@@ -109,7 +115,15 @@ fn why_not(lab: &Lab, scene: scene::Name) -> Option<&'static str> {
             .output()
             .is_ok_and(|out| out.status.success())
     };
-    (scene.needs_java() && !java()).then_some("it needs java")
+    if scene.needs_java() && !java() {
+        return Some("it needs java");
+    }
+    let chrt = || {
+        let tried = Command::new("chrt").args(["-f", "50", "true"]).output();
+        tried.is_ok_and(|out| out.status.success())
+    };
+    (scene.needs_real_time() && !chrt())
+        .then_some("it needs chrt, and may not schedule in real time")
 }
 
 /// Yardsticks by shape.
@@ -128,6 +142,11 @@ impl Yardsticks {
         let quota = shape
             .quota
             .map_or(String::new(), |cpus| format!(" with {cpus} CPUs"));
+        let name = format!(
+            "{name} (asks by {}{})",
+            shape.door.name(),
+            if shape.bimodal { ", bimodal" } else { "" }
+        );
         tell(&format!(
             "{name}{quota}: capacity {:.1}/s, refusal cost {:.2} %, peak {:.1}/s with p99 {:.1} ms",
             measured.capacity_qps,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::law::Law;
+use crate::law::{Law, Proxy};
 use crate::scene;
 use crate::service;
 
@@ -23,6 +23,10 @@ pub(crate) struct Options {
 
 /// What to measure.
 #[derive(Debug, Clone, clap::Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of the command line"
+)]
 pub(crate) struct Measure {
     /// Laws, separated by commas.
     #[arg(long, value_delimiter = ',', default_value = "adaptive")]
@@ -48,6 +52,12 @@ pub(crate) struct Measure {
     /// A whole set of runs, with the figures that are promised; overrides laws, scenes and loads.
     #[arg(long, value_name = "SET")]
     pub figures: Option<Set>,
+    /// Real programs in front of an unguarded service, separated by commas; one that cannot be had is left out, and that is said.
+    #[arg(long, value_delimiter = ',')]
+    pub rival: Vec<Proxy>,
+    /// Ends with an error if a promise is missed.
+    #[arg(long)]
+    pub check: bool,
     /// JSON instead of a table.
     #[arg(long)]
     pub json: bool,
@@ -71,9 +81,9 @@ pub(crate) struct Measure {
 /// A set of runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Set {
-    /// Tidegate's law, three seeds, and the strongest rivals at 5 times: about 7 minutes.
+    /// Tidegate's law, three seeds, and the strongest rivals at 5 times: under 10 minutes.
     Short,
-    /// Everything that README.md tells: all laws and scenes, five seeds of the steady one: under 20 minutes.
+    /// Everything that README.md tells: all laws and scenes, five seeds of the steady one and of the cold start: about half an hour.
     Full,
 }
 
@@ -94,7 +104,11 @@ pub(crate) enum Part {
     },
     /// Keeps a CPU busy.
     #[command(hide = true)]
-    Spin,
+    Spin {
+        /// Part of it, in slices of 10 ms.
+        #[arg(long, default_value_t = 1.0, value_parser = share)]
+        share: f64,
+    },
 }
 
 impl Measure {
@@ -110,6 +124,10 @@ fn offered(text: &str) -> Result<f64, String> {
 
 fn work_ms(text: &str) -> Result<f64, String> {
     within(text, 0.1, 1000.0)
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    within(text, 0.01, 1.0)
 }
 
 fn within(text: &str, least: f64, most: f64) -> Result<f64, String> {

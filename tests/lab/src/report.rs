@@ -26,6 +26,11 @@ pub(crate) struct Row {
     pub bound: f64,
     pub p50_ms: Option<f64>,
     pub p99_ms: Option<f64>,
+    pub p99_first_s_ms: Option<f64>,
+    pub p99_rest_ms: Option<f64>,
+    pub late_first_s: f64,
+    pub late_rest: f64,
+    pub cpu_lost_s: f64,
     pub refused_ratio: f64,
     pub first_shed_ms: Option<f64>,
     pub release_ms: Option<f64>,
@@ -43,6 +48,10 @@ pub(crate) struct Kind {
     pub yardstick: Yardstick,
     /// Median time from the end of overload to the last refusal, ms.
     pub last_shed_ms: f64,
+    /// Changes of state until the judged part ended.
+    pub changes_before_end: f64,
+    /// Share of the judged requests that were answered in time.
+    pub in_time_ratio: f64,
 }
 
 impl Row {
@@ -68,6 +77,11 @@ impl Row {
             bound: middle(|run| run.bound),
             p50_ms: worst_none(|run| run.figures.p50_ms),
             p99_ms: worst_none(|run| run.figures.p99_ms),
+            p99_first_s_ms: worst_none(|run| run.figures.first.p99_ms),
+            p99_rest_ms: worst_none(|run| run.figures.rest.p99_ms),
+            late_first_s: middle(|run| run.figures.first.late),
+            late_rest: middle(|run| run.figures.rest.late),
+            cpu_lost_s: middle(|run| run.cpu_lost_s),
             refused_ratio: middle(|run| run.figures.refused_ratio),
             first_shed_ms: worst_none(|run| run.figures.first_shed_ms),
             release_ms: worst_none(|run| run.release_ms),
@@ -77,6 +91,10 @@ impl Row {
                 scene,
                 yardstick,
                 last_shed_ms: middle(|run| run.figures.last_shed_ms),
+                changes_before_end: middle(|run| run.changes_before_end),
+                in_time_ratio: middle(|run| {
+                    run.figures.goodput_qps / run.figures.offered_qps.max(f64::MIN_POSITIVE)
+                }),
             },
         }
     }

@@ -111,6 +111,12 @@ pub(crate) fn transitions(seen: &[Seen]) -> usize {
         .count()
 }
 
+/// What was seen before a moment of the load.
+pub(crate) fn until(seen: &[Seen], end: Duration) -> &[Seen] {
+    let many = seen.partition_point(|seen| seen.at <= end);
+    seen.get(..many).unwrap_or(seen)
+}
+
 /// From `end` until the scopes were healthy again, ms: 0 where they were already, `None` where they
 /// were not when the last look was taken.
 pub(crate) fn release_ms(seen: &[Seen], end: Duration) -> Option<f64> {
@@ -141,6 +147,7 @@ mod tests {
         ];
         assert_eq!(release_ms(&looks, end), Some(300.0));
         assert_eq!(transitions(&looks), 1);
+        assert_eq!(transitions(until(&looks, end)), 0);
         assert_eq!(release_ms(&looks[..2], end), None);
         assert_eq!(release_ms(&looks[2..], end), Some(0.0));
     }

@@ -19,10 +19,10 @@ pub(super) struct Texts {
 }
 
 impl Texts {
-    pub(super) fn new(path: &str, keep_alive: bool) -> Self {
+    pub(super) fn new(path: &str, slow: &str, keep_alive: bool) -> Self {
         Self {
             work: text(path, keep_alive),
-            slow: text("/slow", keep_alive),
+            slow: text(slow, keep_alive),
         }
     }
 
@@ -127,6 +127,7 @@ fn outcome(bytes: &[u8]) -> io::Result<Option<Outcome>> {
     }
     Ok(Some(match response.code {
         Some(200) => Outcome::Answered,
+        Some(504) => Outcome::Failed,
         _ => Outcome::Refused,
     }))
 }
@@ -141,6 +142,8 @@ mod tests {
         assert_eq!(outcome(ok).unwrap(), Some(Outcome::Answered));
         assert_eq!(outcome(&ok[..ok.len() - 1]).unwrap(), None);
         assert_eq!(outcome(&ok[..9]).unwrap(), None);
+        let failed = b"HTTP/1.1 504 -\r\nContent-Length: 0\r\n\r\n";
+        assert_eq!(outcome(failed).unwrap(), Some(Outcome::Failed));
         let refused = b"HTTP/1.1 503 Refused\r\nContent-Length: 0\r\n\r\n";
         assert_eq!(outcome(refused).unwrap(), Some(Outcome::Refused));
         outcome(b"nonsense\r\n\r\n").unwrap_err();

@@ -24,12 +24,29 @@ pub(crate) struct Stream {
     pub keep_alive: bool,
     /// What its requests ask for.
     pub path: &'static str,
-    /// Share of the requests that ask for `/slow` instead.
-    pub slow_share: f64,
+    /// Which of the requests ask for something slow instead.
+    pub slow: Slow,
     /// How many come when.
     pub phases: Vec<Phase>,
     /// What the callers do when they are refused or wait too long.
     pub retry: Option<Retry>,
+}
+
+/// Requests that wait for something downstream.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Slow {
+    /// Share of the requests.
+    pub share: f64,
+    /// What they ask for.
+    pub path: &'static str,
+}
+
+impl Slow {
+    /// No request.
+    pub(crate) const NONE: Self = Self {
+        share: 0.0,
+        path: "/slow",
+    };
 }
 
 /// How a request ended.
@@ -39,6 +56,8 @@ pub(crate) enum Outcome {
     Answered,
     /// With a refusal.
     Refused,
+    /// With the word that the work could not be done.
+    Failed,
     /// Not before the load ended.
     Unanswered,
     /// It was never sent: all connections were in use.
@@ -55,6 +74,6 @@ pub(crate) struct Record {
     /// From then to the answer, seconds.
     pub latency_s: f64,
     pub outcome: Outcome,
-    /// Whether it asked for `/slow`.
+    /// Whether it asked for something slow.
     pub slow: bool,
 }

@@ -77,7 +77,7 @@ impl<'a> Load<'a> {
             streams,
             texts: streams
                 .iter()
-                .map(|stream| Texts::new(stream.path, stream.keep_alive))
+                .map(|stream| Texts::new(stream.path, stream.slow.path, stream.keep_alive))
                 .collect(),
             began: Instant::now(),
             records: Vec::new(),

@@ -48,7 +48,7 @@ pub(super) fn arrivals(streams: &[super::Stream], seed: u64) -> io::Result<Vec<A
                 arrivals.push(Arrival {
                     due_s,
                     stream: number,
-                    slow: random.f64() < stream.slow_share,
+                    slow: random.f64() < stream.slow.share,
                 });
                 due_s += exponential(&mut random, phase.qps);
             }
@@ -65,7 +65,7 @@ fn exponential(random: &mut fastrand::Rng, qps: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Stream;
+    use super::super::{Slow, Stream};
     use super::*;
 
     fn stream(phases: &[(f64, f64)]) -> Stream {
@@ -74,7 +74,10 @@ mod tests {
             address: "127.0.0.1:1".parse().unwrap(),
             keep_alive: true,
             path: "/work",
-            slow_share: 0.25,
+            slow: Slow {
+                share: 0.25,
+                ..Slow::NONE
+            },
             phases: phases.collect(),
             retry: None,
         }

@@ -19,6 +19,8 @@ const PREFIX: &str = "tidegate-lab-";
 const WEIGHT: &str = "102400";
 /// A period of the CPU quota, µs.
 const PERIOD_US: u32 = 100_000;
+/// Most time of a second that processes of real-time scheduling get, µs.
+const REAL_TIME_US: &str = "600000";
 /// The kernel lets go of a group some time after its last process was waited for.
 const GONE_WITHIN: Duration = Duration::from_secs(2);
 
@@ -58,6 +60,19 @@ impl Group {
         let quota_us = tidegate_limits::number::whole(cpus * f64::from(PERIOD_US));
         fs::write(cpu.join("cpu.cfs_period_us"), PERIOD_US.to_string())?;
         fs::write(cpu.join("cpu.cfs_quota_us"), quota_us.to_string())
+    }
+
+    /// Lets its processes ask for real-time scheduling, where the kernel divides that among groups.
+    ///
+    /// # Errors
+    /// The kernel does not take it.
+    pub(crate) fn allow_real_time(&self) -> io::Result<()> {
+        let [cpu, ..] = self.dirs();
+        let runtime = cpu.join("cpu.rt_runtime_us");
+        if runtime.exists() {
+            fs::write(runtime, REAL_TIME_US)?;
+        }
+        Ok(())
     }
 
     /// Its path below the mounts, as the agent names it.

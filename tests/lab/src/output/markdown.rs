@@ -10,8 +10,8 @@ pub(crate) fn page(report: &Report, verdicts: &[Verdict]) -> String {
     let mut text = format!(
         "# Figures of the overload lab\n\nMade by the lab; see [its README](../README.md) for what the columns mean.\n\n\
          Capacity {:.1} requests a second; a refusal costs {:.2} % of a request.\n\n![goodput](goodput.svg)\n\n\
-         | law | scene | offered | goodput, % | bound, % | p50, ms | p99, ms | p99 at peak, ms | refused, % | first shed, ms | release, ms | changes |\n\
-         |---|---|---|---|---|---|---|---|---|---|---|---|\n",
+         | law | scene | offered | goodput, % | bound, % | p50, ms | p99, ms | 1st second: p99, ms / late | rest: p99, ms / late | p99 at peak, ms | refused, % | first shed, ms | release, ms | changes | CPU lost, s |\n\
+         |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
         report.capacity_qps,
         report.refusal_cost_ratio * 100.0
     );
@@ -36,7 +36,7 @@ fn line(text: &mut String, row: &Row) {
     let whole = |value: Option<f64>| value.map_or("–".to_owned(), |value| format!("{value:.0}"));
     let _written = writeln!(
         text,
-        "| {} | {} | {} × | {:.1} | {:.1} | {} | {} | {:.0} | {:.2} | {} | {} | {:.0} |",
+        "| {} | {} | {} × | {:.1} | {:.1} | {} | {} | {} / {:.0} | {} / {:.0} | {:.0} | {:.2} | {} | {} | {:.0} | {:.2} |",
         row.law,
         row.scene,
         row.offered,
@@ -44,11 +44,16 @@ fn line(text: &mut String, row: &Row) {
         row.bound * 100.0,
         whole(row.p50_ms),
         whole(row.p99_ms),
+        whole(row.p99_first_s_ms),
+        row.late_first_s,
+        whole(row.p99_rest_ms),
+        row.late_rest,
         row.kind.yardstick.peak_p99_ms,
         row.refused_ratio * 100.0,
         whole(row.first_shed_ms),
         whole(row.release_ms),
         row.transitions,
+        row.cpu_lost_s,
     );
 }
 

@@ -10,7 +10,7 @@ use crate::scene;
 
 const SIZE: (u32, u32) = (820, 460);
 /// A line's colour, in the order of the laws in the report.
-const COLOURS: [RGBColor; 7] = [
+const COLOURS: [RGBColor; 10] = [
     RGBColor(0, 90, 160),
     RGBColor(120, 120, 120),
     RGBColor(200, 80, 0),
@@ -18,6 +18,9 @@ const COLOURS: [RGBColor; 7] = [
     RGBColor(170, 0, 120),
     RGBColor(190, 160, 0),
     RGBColor(90, 60, 30),
+    RGBColor(230, 90, 120),
+    RGBColor(80, 80, 220),
+    RGBColor(60, 160, 200),
 ];
 
 /// Draws the steady scene of a report into a file.

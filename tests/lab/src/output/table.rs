@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::promises::Verdict;
 use crate::report::{Report, Row};
 
-const HEAD: &str = "law        scene                    offered  goodput  bound   p50 ms   p99 ms  refused  first shed  release  changes";
+const HEAD: &str = "law        scene                    offered  goodput  bound   p50 ms   p99 ms  1st s p99/late    rest p99/late  refused  first shed  release  changes  CPU lost";
 
 /// The whole table.
 pub(crate) fn table(report: &Report) -> String {
@@ -29,7 +29,7 @@ pub(crate) fn line(row: &Row) -> String {
     // Writing into a text cannot fail.
     let _written = write!(
         text,
-        "{:<10} {:<24} {:>6.2}x {:>7.1}% {:>5.1}% {:>8} {:>8} {:>7.2}% {:>11} {:>8} {:>8.0}",
+        "{:<10} {:<24} {:>6.2}x {:>7.1}% {:>5.1}% {:>8} {:>8} {:>15} {:>16} {:>7.2}% {:>11} {:>8} {:>8.0} {:>7.2} s",
         row.law,
         row.scene,
         row.offered,
@@ -37,10 +37,13 @@ pub(crate) fn line(row: &Row) -> String {
         row.bound * 100.0,
         number(row.p50_ms),
         number(row.p99_ms),
+        format!("{}/{:.0}", whole(row.p99_first_s_ms), row.late_first_s),
+        format!("{}/{:.0}", whole(row.p99_rest_ms), row.late_rest),
         row.refused_ratio * 100.0,
         whole(row.first_shed_ms),
         whole(row.release_ms),
         row.transitions,
+        row.cpu_lost_s,
     );
     text
 }

@@ -1,26 +1,11 @@
 //! The scenes by name.
 
-use std::time::Duration;
-
 use clap::ValueEnum;
 
-use super::{Beside, Callers, Setup, Terms};
-use crate::figures::Span;
-use crate::lab::Shape;
-use crate::load::{Phase, Retry};
+use super::setups::{self, SLOW_WORKERS};
+use super::{Beside, Setup, Terms};
+use crate::lab::{Door, Shape};
 use crate::service::Kind;
-
-/// Seconds at half load before the judged part, in which a law learns what is normal.
-const BEFORE_S: f64 = 4.0;
-/// Seconds at half load after it.
-const AFTER_S: f64 = 3.0;
-/// Load before and after.
-const CALM: f64 = 0.5;
-/// Workers of the service with a slow downstream.
-const SLOW_WORKERS: u32 = 32;
-/// Length of a burst, and from one burst to the next, seconds.
-const BURST_S: f64 = 1.0;
-const BURST_EACH_S: f64 = 4.0;
 
 /// A scene.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -39,6 +24,26 @@ pub(crate) enum Name {
     SlowDownstream,
     /// The same without the rule.
     SlowDownstreamNoRule,
+    /// Three resources, one of which waits 2 s downstream; no rule.
+    SlowOfSeveral,
+    /// A tenth of the requests wait 2 s downstream, under the resource of the others; 8 workers.
+    SlowShared,
+    /// Everything times out for the judged time; judged is what comes a second after it.
+    DeadDownstream,
+    /// Requests take 1 ms of CPU time, and one in a hundred 500 ms.
+    Bimodal,
+    /// From the judged part on each request takes twice the CPU time, for good.
+    Deploy,
+    /// A thread that goes before all others takes half of the CPU, in slices of 10 ms.
+    Steal,
+    /// The rules change five times a second during the overload.
+    HotReload,
+    /// Two services in one group are offered the same.
+    TwoServices,
+    /// The steady scene, asked over `gate.sock` from inside the group.
+    SteadyGate,
+    /// The steady scene, asked over HTTP from inside the group.
+    SteadyHttp,
     /// A JVM in the service's group collects its whole heap all the time.
     GcStorm,
     /// Callers who are refused or wait too long come again, three times.
@@ -66,18 +71,29 @@ impl Name {
             Self::Steady => &[0.5, 1.0, 2.0, 5.0, 10.0],
             Self::ColdStart => &[5.0, 10.0],
             Self::Burst => &[1.0],
-            Self::Neighbour | Self::Quota => &[0.5, 2.0],
-            Self::SlowDownstream | Self::SlowDownstreamNoRule | Self::GcStorm => &[0.5],
+            Self::Neighbour | Self::Quota | Self::Bimodal | Self::Steal => &[0.5, 2.0],
+            Self::SlowDownstream
+            | Self::SlowDownstreamNoRule
+            | Self::SlowOfSeveral
+            | Self::SlowShared
+            | Self::DeadDownstream
+            | Self::GcStorm => &[0.5],
+            Self::Deploy => &[0.8, 2.0],
             Self::RetryStorm => &[1.5, 3.0],
             Self::Greedy => &[10.0],
-            Self::Classes => &[5.0],
-            Self::Async | Self::AcceptQueue => &[0.5, 2.0, 5.0],
+            Self::Classes | Self::HotReload | Self::TwoServices => &[5.0],
+            Self::Async | Self::AcceptQueue | Self::SteadyGate | Self::SteadyHttp => {
+                &[0.5, 2.0, 5.0]
+            }
         }
     }
 
     /// Whether it needs control groups.
     pub(crate) const fn needs_groups(self) -> bool {
-        matches!(self, Self::Neighbour | Self::Quota)
+        matches!(
+            self,
+            Self::Neighbour | Self::Quota | Self::Steal | Self::SteadyGate | Self::SteadyHttp
+        )
     }
 
     /// Whether it needs a JVM.
@@ -85,12 +101,17 @@ impl Name {
         matches!(self, Self::GcStorm)
     }
 
+    /// Whether it needs a thread that goes before all others.
+    pub(crate) const fn needs_real_time(self) -> bool {
+        matches!(self, Self::Steal)
+    }
+
     /// What serves in it.
     pub(crate) const fn shape(self) -> Shape {
         match self {
             Self::Async => Shape::of(Kind::Async),
             Self::AcceptQueue => Shape::of(Kind::Accepting),
-            Self::SlowDownstream | Self::SlowDownstreamNoRule => Shape {
+            Self::SlowDownstream | Self::SlowDownstreamNoRule | Self::SlowOfSeveral => Shape {
                 workers: SLOW_WORKERS,
                 ..Shape::of(Kind::Pool)
             },
@@ -98,7 +119,25 @@ impl Name {
                 quota: Some(0.5),
                 ..Shape::of(Kind::Pool)
             },
-            Self::Steady
+            Self::Bimodal => Shape {
+                bimodal: true,
+                ..Shape::of(Kind::Pool)
+            },
+            Self::SteadyGate => Shape {
+                door: Door::Gate,
+                ..Shape::of(Kind::Pool)
+            },
+            Self::SteadyHttp => Shape {
+                door: Door::Http,
+                ..Shape::of(Kind::Pool)
+            },
+            Self::SlowShared
+            | Self::DeadDownstream
+            | Self::Deploy
+            | Self::Steal
+            | Self::HotReload
+            | Self::TwoServices
+            | Self::Steady
             | Self::ColdStart
             | Self::Burst
             | Self::Neighbour
@@ -111,151 +150,42 @@ impl Name {
 
     /// The scene at an offered load.
     pub(crate) fn setup(self, terms: &Terms) -> Setup {
-        let plain = step(self.shape(), terms);
+        let plain = setups::step(self.shape(), terms);
         match self {
-            Self::Steady | Self::Quota | Self::Async | Self::AcceptQueue => plain,
-            Self::ColdStart => cold_start(plain),
-            Self::Burst => bursts(plain, terms),
-            Self::Neighbour => Setup {
-                beside: Some(Beside::Neighbour),
-                share: 0.5,
-                ..plain
-            },
-            Self::SlowDownstream => slow_downstream(plain, true),
-            Self::SlowDownstreamNoRule => slow_downstream(plain, false),
+            Self::Steady
+            | Self::Quota
+            | Self::Async
+            | Self::AcceptQueue
+            | Self::Bimodal
+            | Self::SteadyGate
+            | Self::SteadyHttp => plain,
+            Self::ColdStart => setups::cold_start(plain),
+            Self::Burst => setups::bursts(plain, terms),
+            Self::Neighbour => setups::beside(plain, Beside::Neighbour),
+            Self::Steal => setups::beside(plain, Beside::Thief),
+            Self::SlowDownstream => setups::slow_downstream(plain, true),
+            Self::SlowDownstreamNoRule => setups::slow_downstream(plain, false),
+            Self::SlowOfSeveral => setups::slow_of_several(plain),
+            Self::SlowShared => setups::slow_shared(plain),
+            Self::DeadDownstream => setups::dead_downstream(plain, terms),
+            Self::Deploy => setups::deploy(plain),
+            Self::HotReload => setups::hot_reload(plain),
+            Self::TwoServices => setups::two_services(plain),
             Self::GcStorm => Setup {
                 beside: Some(Beside::CollectingJvm),
                 ..plain
             },
-            Self::RetryStorm => retry_storm(plain),
-            Self::Greedy => greedy(plain),
-            Self::Classes => classes(plain),
+            Self::RetryStorm => setups::retry_storm(plain),
+            Self::Greedy => setups::greedy(plain),
+            Self::Classes => setups::classes(plain),
         }
     }
-}
-
-/// Calm, the offered load, calm.
-fn step(shape: Shape, terms: &Terms) -> Setup {
-    let seconds = terms.length.as_secs_f64();
-    let phases = [(BEFORE_S, CALM), (seconds, terms.offered), (AFTER_S, CALM)];
-    Setup {
-        callers: vec![Callers {
-            service: 0,
-            path: "/work",
-            phases: phases.map(|(seconds, qps)| Phase { seconds, qps }).into(),
-            slow_share: 0.0,
-            retry: None,
-        }],
-        shape,
-        judged: Span {
-            from_s: BEFORE_S,
-            until_s: BEFORE_S + seconds,
-        },
-        with_slow: true,
-        beside: None,
-        rules: String::new(),
-        share: 1.0,
-    }
-}
-
-fn cold_start(mut setup: Setup) -> Setup {
-    for callers in &mut setup.callers {
-        callers.phases.remove(0);
-    }
-    setup.judged = Span {
-        from_s: 0.0,
-        until_s: setup.judged.length_s(),
-    };
-    setup
-}
-
-fn bursts(mut setup: Setup, terms: &Terms) -> Setup {
-    let mut phases = vec![Phase {
-        seconds: BEFORE_S,
-        qps: 0.3,
-    }];
-    let mut end_s = BEFORE_S;
-    while end_s < BEFORE_S + terms.length.as_secs_f64() {
-        let burst = [(BURST_S, terms.offered), (BURST_EACH_S - BURST_S, 0.3)];
-        phases.extend(burst.map(|(seconds, qps)| Phase { seconds, qps }));
-        end_s += BURST_EACH_S;
-    }
-    for callers in &mut setup.callers {
-        callers.phases.clone_from(&phases);
-    }
-    setup.judged.until_s = end_s;
-    setup
-}
-
-fn slow_downstream(mut setup: Setup, rule: bool) -> Setup {
-    for callers in &mut setup.callers {
-        callers.slow_share = 0.2;
-    }
-    if rule {
-        let most = SLOW_WORKERS * 3 / 4;
-        setup.rules =
-            format!("[[flow]]\nresource = \"lab-slow\"\ngrade = \"concurrency\"\ncount = {most}\n");
-    }
-    Setup {
-        with_slow: false,
-        ..setup
-    }
-}
-
-fn retry_storm(mut setup: Setup) -> Setup {
-    for callers in &mut setup.callers {
-        callers.retry = Some(Retry {
-            times: 3,
-            after: Duration::from_millis(50),
-            patience: Duration::from_millis(250),
-        });
-    }
-    setup
-}
-
-/// The judged callers ask for a steady 30 %; the load goes to a second service.
-fn greedy(mut setup: Setup) -> Setup {
-    let modest = setup.callers.iter().cloned().map(|mut callers| {
-        callers.phases.iter_mut().for_each(|phase| phase.qps = 0.3);
-        callers
-    });
-    let modest: Vec<Callers> = modest.collect();
-    for callers in &mut setup.callers {
-        callers.service = 1;
-        // Before and after, both together are at half load.
-        for phase in &mut callers.phases {
-            if phase.qps <= CALM {
-                phase.qps = 0.2;
-            }
-        }
-    }
-    setup.callers.splice(0..0, modest);
-    setup
-}
-
-/// The judged callers are critical and ask for a steady 40 %; the load is sheddable.
-fn classes(mut setup: Setup) -> Setup {
-    let critical = setup.callers.iter().cloned().map(|mut callers| {
-        callers.phases.iter_mut().for_each(|phase| phase.qps = 0.4);
-        callers.path = "/critical";
-        callers
-    });
-    let critical: Vec<Callers> = critical.collect();
-    for callers in &mut setup.callers {
-        callers.path = "/sheddable";
-        // Before and after, both together are at half load.
-        for phase in &mut callers.phases {
-            if phase.qps <= CALM {
-                phase.qps = 0.1;
-            }
-        }
-    }
-    setup.callers.splice(0..0, critical);
-    setup
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -264,7 +194,11 @@ mod tests {
             offered: 5.0,
             length: Duration::from_secs(8),
         };
-        for name in Name::value_variants() {
+        let judged_later = |name: &&Name| **name == Name::DeadDownstream;
+        for name in Name::value_variants()
+            .iter()
+            .filter(|name| !judged_later(name))
+        {
             let setup = name.setup(&terms);
             let last = setup.callers.last().expect("there are callers");
             let mut begin_s = 0.0;

@@ -1,7 +1,9 @@
 //! Scenes: what happens around the service while it is loaded.
 
+mod acting;
 mod list;
 mod run;
+mod setups;
 
 pub(crate) use list::Name;
 pub(crate) use run::{Playing, Run, run};
@@ -10,7 +12,8 @@ use std::time::Duration;
 
 use crate::figures::Span;
 use crate::lab::Shape;
-use crate::load::{Phase, Retry};
+use crate::load::{Phase, Retry, Slow};
+use crate::service::Event;
 
 /// A scene at one offered load, ready to be played.
 #[derive(Debug, Clone)]
@@ -26,6 +29,8 @@ pub(crate) struct Setup {
     pub beside: Option<Beside>,
     /// Rules of the agent.
     pub rules: String,
+    /// What happens while the load runs, in its order.
+    pub acts: Vec<Act>,
     /// Share of the capacity that the service has for itself.
     pub share: f64,
 }
@@ -39,8 +44,8 @@ pub(crate) struct Callers {
     pub path: &'static str,
     /// What they ask for when, as times of the service's share of the capacity.
     pub phases: Vec<Phase>,
-    /// Share of their requests that wait for something downstream.
-    pub slow_share: f64,
+    /// Those of their requests that wait for something downstream.
+    pub slow: Slow,
     pub retry: Option<Retry>,
 }
 
@@ -51,6 +56,25 @@ pub(crate) enum Beside {
     Neighbour,
     /// A JVM in the service's group that collects its whole heap again and again.
     CollectingJvm,
+    /// A thread that goes before all others and takes half of the CPU, as a hypervisor does. The kernel counts it as
+    /// other work and not as steal: only a guest sees that.
+    Thief,
+}
+
+/// Something that happens at a moment of the load.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Act {
+    /// From its beginning, seconds.
+    pub at_s: f64,
+    pub what: What,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum What {
+    /// To the first service.
+    Event(Event),
+    /// The rules of the agent are other ones from now on; they concern another resource.
+    Reload,
 }
 
 /// What a scene is told.

@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 
 use super::Service;
-use super::http::{self, Wanted};
+use super::http;
 
 /// Serves until it is killed.
 ///
@@ -48,15 +48,15 @@ fn answer(mut stream: TcpStream, service: &Service) -> io::Result<()> {
         }
         unread.extend_from_slice(chunk.get(..count).unwrap_or(&[]));
     };
-    if asked.wanted == Wanted::Stats {
-        return stream.write_all(&service.stats());
+    if let Some(answer) = service.unguarded(asked.wanted) {
+        return stream.write_all(&answer);
     }
     match service.guard.enter(asked.wanted) {
         Ok(pass) => {
             service.counts.admitted();
-            service.work(asked.wanted);
-            service.guard.ended(pass);
-            stream.write_all(&http::answer(200, "done\n"))
+            let end = service.work(asked.wanted);
+            service.guard.ended(pass, end);
+            stream.write_all(&end.answer())
         }
         Err(refusal) => {
             service.counts.refused();

@@ -61,8 +61,8 @@ async fn answer(stream: TcpStream, service: &Service) -> io::Result<()> {
 }
 
 async fn answer_to(wanted: Wanted, service: &Service) -> Vec<u8> {
-    if wanted == Wanted::Stats {
-        return service.stats();
+    if let Some(answer) = service.unguarded(wanted) {
+        return answer;
     }
     let pass = match service.guard.enter(wanted) {
         Ok(pass) => pass,
@@ -72,15 +72,17 @@ async fn answer_to(wanted: Wanted, service: &Service) -> Vec<u8> {
         }
     };
     service.counts.admitted();
-    if wanted == Wanted::Slow {
-        wait_for_downstream(service.downstream).await;
+    let (wait, end) = service.downstream(wanted);
+    if !wait.is_zero() {
+        wait_for_downstream(wait).await;
     }
+    let work = service.toil.next();
     for _slice in 0..SLICES {
-        cpu::burn(service.work / SLICES);
+        cpu::burn(work / SLICES);
         tokio::task::yield_now().await;
     }
-    service.guard.ended(pass);
-    http::answer(200, "done\n")
+    service.guard.ended(pass, end);
+    end.answer()
 }
 
 async fn wait_for_downstream(time: Duration) {

@@ -5,11 +5,14 @@ use std::net::TcpListener;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use tidegate_abi::decision::Outcome;
 use tidegate_client::{Class, Client, OnMissingAgent, Permit, Refused, Resource};
 
-use super::Options;
 use super::counts::Counts;
 use super::http::{self, Wanted};
+use super::socket_guard::{SocketGuard, Token};
+use super::{End, Options};
+use crate::lab::Door;
 use crate::law::Law;
 use crate::machine::cpu::{self, Usage};
 use crate::machine::wait;
@@ -23,6 +26,8 @@ const TICK: Duration = Duration::from_millis(100);
 pub(super) enum Guard {
     /// Asks on the agent's pages.
     Tidegate(Box<Resources>),
+    /// Asks the agent over a socket.
+    Socket(Box<Asked>),
     /// Asks a rival law.
     Rival(Arc<Rivalled>),
 }
@@ -31,10 +36,18 @@ pub(super) enum Guard {
 #[derive(Debug)]
 pub(super) struct Resources {
     work: Resource,
+    other: Resource,
     slow: Resource,
     refuse: Resource,
     /// Keeps the connection.
     _client: Client,
+}
+
+/// A connection to the agent, and the resources' first name.
+#[derive(Debug)]
+pub(super) struct Asked {
+    socket: SocketGuard,
+    resource: String,
 }
 
 /// A rival law and what it is fed with.
@@ -54,6 +67,7 @@ struct State {
 #[derive(Debug)]
 pub(super) enum Pass {
     Tidegate(Permit),
+    Socket(Token),
     Rival(Instant),
 }
 
@@ -64,6 +78,14 @@ impl Guard {
         counts: &Arc<Counts>,
         listener: &TcpListener,
     ) -> io::Result<Self> {
+        if options.law == Law::Adaptive && options.door != Door::Memory {
+            let dir = options.runtime_dir.as_deref();
+            let dir = dir.ok_or_else(|| io::Error::other("a socket needs --runtime-dir"))?;
+            return Ok(Self::Socket(Box::new(Asked {
+                socket: SocketGuard::connect(options.door, dir)?,
+                resource: options.resource.clone(),
+            })));
+        }
         if options.law == Law::Adaptive {
             let resources = Resources::connect(options, listener)?;
             return Ok(Self::Tidegate(Box::new(resources)));
@@ -86,17 +108,62 @@ impl Guard {
     pub(super) fn enter(&self, wanted: Wanted) -> Result<Pass, Vec<u8>> {
         match self {
             Self::Tidegate(resources) => resources.enter(wanted),
+            Self::Socket(asked) => asked.enter(wanted),
             Self::Rival(rival) => rival.enter(),
         }
     }
 
     /// An admitted request has been answered.
-    pub(super) fn ended(&self, pass: Pass) {
-        match (self, pass) {
-            (_, Pass::Tidegate(permit)) => permit.ok(),
-            (Self::Rival(rival), Pass::Rival(entered)) => rival.ended(entered),
-            (Self::Tidegate(_), Pass::Rival(_)) => {}
+    pub(super) fn ended(&self, pass: Pass, end: End) {
+        match (self, pass, end) {
+            (_, Pass::Tidegate(permit), End::Done) => permit.ok(),
+            (_, Pass::Tidegate(permit), End::TimedOut) => permit.error(),
+            (Self::Socket(asked), Pass::Socket(token), End::Done) => {
+                asked.socket.exit(token, Outcome::Ok);
+            }
+            (Self::Socket(asked), Pass::Socket(token), End::TimedOut) => {
+                asked.socket.exit(token, Outcome::Error);
+            }
+            (Self::Rival(rival), Pass::Rival(entered), _end) => rival.ended(entered),
+            (Self::Tidegate(_) | Self::Socket(_) | Self::Rival(_), _other, _end) => {}
         }
+    }
+}
+
+/// The resource of what is wanted, by what follows its first name.
+const fn ending(wanted: Wanted) -> &'static str {
+    match wanted {
+        Wanted::Other => "-other",
+        Wanted::Slow => "-slow",
+        Wanted::Refuse => "-refuse",
+        Wanted::Work
+        | Wanted::Critical
+        | Wanted::Sheddable
+        | Wanted::SlowShared
+        | Wanted::Stats
+        | Wanted::Event(_) => "",
+    }
+}
+
+const fn class(wanted: Wanted) -> Class {
+    match wanted {
+        Wanted::Critical => Class::Critical,
+        Wanted::Sheddable => Class::Sheddable,
+        Wanted::Work
+        | Wanted::Other
+        | Wanted::Slow
+        | Wanted::SlowShared
+        | Wanted::Refuse
+        | Wanted::Stats
+        | Wanted::Event(_) => Class::Normal,
+    }
+}
+
+impl Asked {
+    fn enter(&self, wanted: Wanted) -> Result<Pass, Vec<u8>> {
+        let resource = format!("{}{}", self.resource, ending(wanted));
+        let asked = self.socket.enter(&resource, class(wanted));
+        asked.map(Pass::Socket)
     }
 }
 
@@ -112,6 +179,7 @@ impl Resources {
         let resource = |name: &str| client.resource(name).map_err(io::Error::other);
         Ok(Self {
             work: resource(name)?,
+            other: resource(&format!("{name}-other"))?,
             slow: resource(&format!("{name}-slow"))?,
             refuse: resource(&format!("{name}-refuse"))?,
             _client: client,
@@ -119,21 +187,20 @@ impl Resources {
     }
 
     fn enter(&self, wanted: Wanted) -> Result<Pass, Vec<u8>> {
-        let resource = match wanted {
-            Wanted::Work | Wanted::Critical | Wanted::Sheddable | Wanted::Stats => &self.work,
-            Wanted::Slow => &self.slow,
-            Wanted::Refuse => &self.refuse,
+        let resource = match ending(wanted) {
+            "-other" => &self.other,
+            "-slow" => &self.slow,
+            "-refuse" => &self.refuse,
+            _none => &self.work,
         };
         let refusal =
             |refused: Refused| http::refusal(refused.http_status(), refused.retry_after_s());
-        let class = match wanted {
-            Wanted::Critical => Class::Critical,
-            Wanted::Sheddable => Class::Sheddable,
-            Wanted::Work | Wanted::Slow | Wanted::Refuse | Wanted::Stats => {
-                return resource.enter().map(Pass::Tidegate).map_err(refusal);
-            }
+        let class = class(wanted);
+        let asked = if class == Class::Normal {
+            resource.enter()
+        } else {
+            resource.ask().class(class).enter()
         };
-        let asked = resource.ask().class(class).enter();
         asked.map(Pass::Tidegate).map_err(refusal)
     }
 }

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use super::toil::Event;
+
 /// Most header lines of a request.
 const HEADERS: usize = 32;
 /// Longest head of a request, bytes.
@@ -15,9 +17,16 @@ pub(super) enum Wanted {
     Critical,
     /// For those that are less so.
     Sheddable,
+    /// The same work, under another resource.
+    Other,
+    /// After waiting for something downstream, under a resource of its own.
     Slow,
+    /// The same, under the resource of the others.
+    SlowShared,
     Refuse,
     Stats,
+    /// Something happens to the service.
+    Event(Event),
 }
 
 /// A request.
@@ -50,10 +59,16 @@ pub(super) fn take(bytes: &mut Vec<u8>) -> io::Result<Option<Asked>> {
         Some("/work") => Wanted::Work,
         Some("/critical") => Wanted::Critical,
         Some("/sheddable") => Wanted::Sheddable,
+        Some("/other") => Wanted::Other,
         Some("/slow") => Wanted::Slow,
+        Some("/slow-shared") => Wanted::SlowShared,
         Some("/refuse") => Wanted::Refuse,
         Some("/stats") => Wanted::Stats,
-        _ => return Err(io::ErrorKind::NotFound.into()),
+        Some(path) => match Event::of(path) {
+            Some(event) => Wanted::Event(event),
+            None => return Err(io::ErrorKind::NotFound.into()),
+        },
+        None => return Err(io::ErrorKind::NotFound.into()),
     };
     let close = request.headers.iter().any(|header| {
         header.name.eq_ignore_ascii_case("connection")
@@ -110,7 +125,7 @@ mod tests {
     #[test]
     fn what_the_service_does_not_know_is_an_error() {
         for bytes in [
-            &b"GET /other HTTP/1.1\r\n\r\n"[..],
+            &b"GET /unknown HTTP/1.1\r\n\r\n"[..],
             b"\x00\x01",
             &[b'A'; HEAD_MAX + 1],
         ] {

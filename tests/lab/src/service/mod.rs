@@ -4,9 +4,12 @@
 //! |---|---|
 //! | `/work` | the CPU work |
 //! | `/critical`, `/sheddable` | the same, for callers of that class |
-//! | `/slow` | the same, after waiting for something downstream |
+//! | `/other` | the same, under a resource of its own |
+//! | `/slow` | the same, after waiting for something downstream, under a resource of its own |
+//! | `/slow-shared` | the same, under the resource of `/work` |
 //! | `/refuse` | refused by a rule: what a refusal costs |
 //! | `/stats` | what the service has done, as JSON; not guarded |
+//! | `/deploy`, `/downstream-dies`, `/downstream-lives` | what happens to the service from now on; not guarded |
 
 mod accepting;
 mod asynchronous;
@@ -14,6 +17,8 @@ mod counts;
 mod guard;
 mod http;
 mod pool;
+mod socket_guard;
+mod toil;
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -24,6 +29,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use crate::lab::Door;
 use crate::law::Law;
 use crate::machine::cpu;
 use crate::machine::wait;
@@ -31,6 +37,8 @@ use counts::Counts;
 pub(crate) use counts::Stats;
 use guard::Guard;
 use http::Wanted;
+pub(crate) use toil::Event;
+use toil::Toil;
 
 /// How a service turns requests into work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -64,6 +72,14 @@ pub(crate) struct Options {
     pub workers: usize,
     #[arg(long)]
     pub work_us: u64,
+    /// Every so many requests one takes `long_us` of CPU time instead; 0 = none.
+    #[arg(long, default_value_t = 0)]
+    pub long_each: usize,
+    #[arg(long, default_value_t = 0)]
+    pub long_us: u64,
+    /// How the guard asks the agent.
+    #[arg(long, default_value = "memory")]
+    pub door: Door,
     /// How long `/slow` waits.
     #[arg(long, default_value_t = 2000)]
     pub downstream_ms: u64,
@@ -79,28 +95,81 @@ pub(crate) struct Options {
     pub runtime_dir: Option<PathBuf>,
 }
 
+/// How long the service waits for a downstream that is dead.
+const TIME_OUT: Duration = Duration::from_secs(1);
+
 /// What all threads of the service share.
 #[derive(Debug)]
 struct Service {
     guard: Guard,
     counts: Arc<Counts>,
-    work: Duration,
+    toil: Toil,
     downstream: Duration,
 }
 
+/// How a request ended that was admitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Done,
+    /// What it asked downstream did not answer.
+    TimedOut,
+}
+
+impl End {
+    /// The answer to send.
+    fn answer(self) -> Vec<u8> {
+        match self {
+            Self::Done => http::answer(200, "done\n"),
+            Self::TimedOut => http::answer(504, "late\n"),
+        }
+    }
+}
+
 impl Service {
-    fn stats(&self) -> Vec<u8> {
-        let stats = self.counts.stats(cpu::of_process());
-        let body = serde_json::to_string(&stats).unwrap_or_default();
-        http::answer(200, &body)
+    /// The answer to a question that nobody guards.
+    fn unguarded(&self, wanted: Wanted) -> Option<Vec<u8>> {
+        match wanted {
+            Wanted::Stats => {
+                let stats = self.counts.stats(cpu::of_process());
+                let body = serde_json::to_string(&stats).unwrap_or_default();
+                Some(http::answer(200, &body))
+            }
+            Wanted::Event(event) => {
+                self.toil.meet(event);
+                Some(http::answer(200, "{}"))
+            }
+            Wanted::Work
+            | Wanted::Critical
+            | Wanted::Sheddable
+            | Wanted::Other
+            | Wanted::Slow
+            | Wanted::SlowShared
+            | Wanted::Refuse => None,
+        }
+    }
+
+    /// How long a request waits for something downstream, and how it ends.
+    fn downstream(&self, wanted: Wanted) -> (Duration, End) {
+        if self.toil.is_downstream_dead() {
+            return (TIME_OUT, End::TimedOut);
+        }
+        let waits = matches!(wanted, Wanted::Slow | Wanted::SlowShared);
+        let wait = if waits {
+            self.downstream
+        } else {
+            Duration::ZERO
+        };
+        (wait, End::Done)
     }
 
     /// Does what an admitted request asks for.
-    fn work(&self, wanted: Wanted) {
-        if matches!(wanted, Wanted::Slow) {
-            wait::pass(self.downstream);
+    fn work(&self, wanted: Wanted) -> End {
+        let (wait, end) = self.downstream(wanted);
+        if !wait.is_zero() {
+            wait::pass(wait);
         }
-        cpu::burn(self.work);
+        cpu::burn(self.toil.next());
+        end
     }
 }
 
@@ -117,7 +186,11 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
     let service = Arc::new(Service {
         guard: Guard::of(options, &counts, &listener)?,
         counts,
-        work: Duration::from_micros(options.work_us),
+        toil: Toil::new(
+            Duration::from_micros(options.work_us),
+            (options.long_each > 0)
+                .then(|| (options.long_each, Duration::from_micros(options.long_us))),
+        ),
         downstream: Duration::from_millis(options.downstream_ms),
     });
     println!("{}", listener.local_addr()?);

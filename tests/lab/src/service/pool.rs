@@ -124,8 +124,8 @@ fn answer_or_queue(
     asked: Asked,
     queue: &Sender<Job>,
 ) -> io::Result<()> {
-    if asked.wanted == Wanted::Stats {
-        return (&**stream).write_all(&service.stats());
+    if let Some(answer) = service.unguarded(asked.wanted) {
+        return (&**stream).write_all(&answer);
     }
     match service.guard.enter(asked.wanted) {
         Ok(pass) => {
@@ -145,7 +145,6 @@ fn answer_or_queue(
 }
 
 fn work(service: &Service, jobs: &Mutex<Receiver<Job>>) {
-    let answer = http::answer(200, "done\n");
     loop {
         let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(Job {
@@ -156,9 +155,9 @@ fn work(service: &Service, jobs: &Mutex<Receiver<Job>>) {
         else {
             return;
         };
-        service.work(wanted);
+        let end = service.work(wanted);
         // Whoever asked may have gone meanwhile.
-        let _gone: io::Result<()> = (&*stream).write_all(&answer);
-        service.guard.ended(pass);
+        let _gone: io::Result<()> = (&*stream).write_all(&end.answer());
+        service.guard.ended(pass, end);
     }
 }
