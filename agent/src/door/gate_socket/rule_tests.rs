@@ -291,9 +291,10 @@ async fn an_origin_gets_a_node_where_a_rule_wants_one_and_the_resources_own_else
 
 #[tokio::test]
 async fn field_b3_turns_of_a_process_are_bounded() {
-    let door = Door::plain();
+    let door = Door::of(agent_that_waits(Duration::from_hours(1)), |_settings| {});
+    // Far apart, so that none comes while the others ask.
     door.rules(
-        "[[flow]]\nresource = \"a\"\ncount = 300\nbehavior = \"pace\"\nmax_queueing_time = \"1h\"",
+        "[[flow]]\nresource = \"a\"\ncount = 0.6\nbehavior = \"pace\"\nmax_queueing_time = \"1h\"",
     );
     let most = TURNS / 4;
     let peers = [door.greeted().await, door.greeted().await];
