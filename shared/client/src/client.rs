@@ -8,18 +8,13 @@ use std::time::Duration;
 
 use tidegate_abi::place::{self, Directory};
 use tidegate_segment::os::listener::Listener;
-use tidegate_segment::published::Published;
 
-use crate::entry::{Entry, SessionNumber};
 use crate::error::{ConnectError, ListenerError, NameError};
-use crate::keeper::Keeper;
-use crate::life::{Life, Phase};
+use crate::inner::Inner;
+use crate::life::Phase;
 use crate::question::About;
 use crate::resource::Resource;
-use crate::session::{Session, Way};
-
-/// How long a new name may wait for the agent's answer.
-const RESOLVE_WITHIN: Duration = Duration::from_millis(50);
+use crate::status::Status;
 
 /// The keeper ends its first try well before this, see `WELCOME_WITHIN` in `connection`.
 const FIRST_TRY_WITHIN: Duration = Duration::from_secs(10);
@@ -62,12 +57,9 @@ impl Builder {
     /// This process has no room for the client (memory, descriptors, a thread), or there is no agent
     /// and that was to be an error.
     pub fn connect(self) -> Result<Client, ConnectError> {
-        let life = Life::begin(1, &[])?;
-        let inner = Arc::new(Inner {
-            sockets: sockets(self.runtime_dir, |name| std::env::var_os(name)),
-            session: Published::new(Session::new(SessionNumber::FIRST, life, Way::Open)),
-        });
-        Keeper::start(&inner, life)?;
+        let sockets = sockets(self.runtime_dir, |name| std::env::var_os(name));
+        let inner = Arc::new(Inner::begin(sockets)?);
+        let life = inner.session().life();
         life.wait_while(FIRST_TRY_WITHIN, |state| {
             matches!(state.phase, Phase::Beginning)
         });
@@ -179,134 +171,6 @@ impl Client {
                 Phase::Beginning | Phase::Connected => None,
             },
             open: life.open(),
-        }
-    }
-}
-
-/// A door: a way of this process to the gate, in the words of the agent's `status`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Door {
-    /// The process has a seat, and decides on the pages itself.
-    Shm,
-    /// The agent gave it no seat, and is asked for each decision.
-    Socket,
-}
-
-impl Door {
-    /// `shm` or `socket`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Shm => "shm",
-            Self::Socket => "socket",
-        }
-    }
-}
-
-/// How a client is doing.
-#[derive(Debug, Clone)]
-pub struct Status {
-    /// Whether there is a connection to an agent now.
-    pub connected: bool,
-    /// Where decisions are made now; `None` while there has been no agent. A process that lost its
-    /// agent goes on at the door it had.
-    pub door: Option<Door>,
-    /// Why there is none.
-    pub last_error: Option<String>,
-    /// Requests that this process admitted because there was nothing to decide on: no agent yet, a
-    /// seat that was taken away, or, without a seat, no answer.
-    pub open: u64,
-}
-
-/// What clones of a client and its resources share.
-#[derive(Debug)]
-pub(crate) struct Inner {
-    sockets: Vec<PathBuf>,
-    session: Published<Session>,
-}
-
-impl Inner {
-    #[inline]
-    pub(crate) fn session(&self) -> &'static Session {
-        self.session.get()
-    }
-
-    pub(crate) fn sockets(&self) -> &[PathBuf] {
-        &self.sockets
-    }
-
-    /// Puts a session in the place of the one before.
-    pub(crate) fn put_in_force(&self, session: Session) {
-        self.session.set(session);
-    }
-
-    /// The same for a session that has kept seat and ledger of the one before.
-    pub(crate) fn put_in_force_keeping(&self, session: Session) {
-        let before = self.session();
-        self.put_in_force(session);
-        before.keep_in(self.session());
-    }
-
-    /// In a forked process, begins a life of its own. Everywhere else nothing happens.
-    fn settle(self: &Arc<Self>) {
-        let parents = self.session();
-        if !parents.life().token().claim() {
-            return;
-        }
-        // Without room for a life of its own, the child stays without: it decides nothing, counts
-        // what it admits, and leaves the parent's permits alone.
-        let number = parents.life().number().saturating_add(1);
-        let listeners = parents.life().listeners().list();
-        let Ok(life) = Life::begin(number, listeners) else {
-            return;
-        };
-        self.put_in_force(Session::new(parents.number().next(), life, Way::Open));
-        parents.let_go();
-        if let Err(error) = Keeper::start(self, life) {
-            life.change(|state| state.phase = Phase::Apart(error));
-        }
-    }
-
-    /// Makes sure that an entry is resolved in this process. A new one waits a little for the agent
-    /// and then goes on with what the pages say.
-    fn register(&self, entry: &Arc<Entry>) {
-        let life = self.session().life();
-        if !life.register(entry) {
-            return;
-        }
-        life.wait_while(RESOLVE_WITHIN, |state| {
-            let known = entry.slot(self.session().number()).is_some();
-            !known && !matches!(state.phase, Phase::Apart(_))
-        });
-        self.session().find(entry);
-    }
-
-    /// A decision could not be made on the session in force: finds out what can be done about it.
-    #[cold]
-    pub(crate) fn catch_up(self: &Arc<Self>, entry: &Arc<Entry>) {
-        let before = self.session();
-        self.settle();
-        let session = self.session();
-        if session.forked() {
-            return; // Another thread of this child is at it.
-        }
-        self.register(entry);
-        // Nothing new was begun here and the session is still the same: its seat or slot is gone.
-        if std::ptr::eq(before, session) && session.is_seated() {
-            let life = session.life();
-            life.refresh(entry);
-            life.wait_while(RESOLVE_WITHIN, |state| {
-                entry.is_stale() && !matches!(state.phase, Phase::Apart(_))
-            });
-        }
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        let session = self.session();
-        // A child has the parent's bell in its hands until it has its own.
-        if !session.forked() {
-            session.life().close();
         }
     }
 }

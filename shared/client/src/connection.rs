@@ -23,7 +23,7 @@ use tidegate_segment::os::way::Way;
 
 use crate::error::ConnectError;
 use crate::pages::{self, Pages};
-use crate::session::Seated;
+use crate::seat::Seated;
 
 /// How long the agent may take to answer a hello.
 const WELCOME_WITHIN: Duration = Duration::from_secs(1);

@@ -5,23 +5,8 @@ use std::sync::OnceLock;
 use tidegate_segment::board::Slot;
 use tidegate_segment::sync::{Ordering, Word};
 
-/// Number of a session of this client. The next one has the other parity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct SessionNumber(u16);
-
-impl SessionNumber {
-    pub(crate) const FIRST: Self = Self(1);
-
-    /// Never 0, which stands for no session; after the last one comes the first even one.
-    pub(crate) const fn next(self) -> Self {
-        match self.0.checked_add(1) {
-            Some(next) => Self(next),
-            None => Self(2),
-        }
-    }
-}
-
 use crate::parts::Parts;
+use crate::slot_word::{SessionNumber, is_of, pack, unpack};
 
 /// A resource name and where it is on the pages.
 ///
@@ -63,7 +48,7 @@ impl Entry {
     #[inline]
     fn word(&self, number: SessionNumber) -> &Word {
         let [even, odd] = &self.slots;
-        if number.0 & 1 == 0 { even } else { odd }
+        if number.is_odd() { odd } else { even }
     }
 
     /// Its slot in a session, once that is known.
@@ -113,26 +98,6 @@ impl Entry {
     }
 }
 
-/// A slot as one word, for a session.
-pub(crate) fn pack(number: SessionNumber, slot: Slot) -> u64 {
-    u64::from(slot.index) | u64::from(slot.generation) << 32 | u64::from(number.0) << 48
-}
-
-/// The slot of a word that was written for a session.
-#[inline]
-pub(crate) fn unpack(number: SessionNumber, word: u64) -> Option<Slot> {
-    is_of(word, number).then_some(Slot {
-        index: (word & 0xffff_ffff) as u32,
-        generation: (word >> 32 & 0xffff) as u16,
-    })
-}
-
-/// Whether a slot word was written for a session.
-#[inline]
-const fn is_of(word: u64, number: SessionNumber) -> bool {
-    (word >> 48) as u16 == number.0
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,17 +129,6 @@ mod tests {
         entry.resolved(number, SLOT);
         entry.unless_resolved(number, Slot::OVERFLOW);
         assert_eq!(entry.slot(number), Some(SLOT));
-    }
-
-    #[test]
-    fn the_parity_changes_with_each_session_for_ever() {
-        let mut number = SessionNumber(u16::MAX - 2);
-        for _session in 0..6 {
-            let next = number.next();
-            assert_ne!(next.0 & 1, number.0 & 1);
-            assert_ne!(next.0, 0);
-            number = next;
-        }
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::fd::AsFd as _;
@@ -16,15 +16,17 @@ use tidegate_segment::os::signals;
 use tidegate_segment::page::Page;
 
 use crate::asker::Asker;
-use crate::client::Inner;
 use crate::connection::{Connection, readable, wait};
-use crate::entry::{Entry, SessionNumber};
+use crate::current::CurrentSession;
+use crate::entry::Entry;
 use crate::error::ConnectError;
 use crate::life::{Life, Phase, State};
+use crate::overflow::OverflowNames;
 use crate::pages::{Pages, retire};
 use crate::question::Question;
-use crate::session::{Session, Way};
-use crate::sharing::Sharing;
+use crate::session::Session;
+use crate::slot_word::SessionNumber;
+use crate::way::Way;
 
 /// The first pause after a failure, and after the end of a session.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
@@ -41,7 +43,7 @@ const BOARD_RESTS: Duration = Duration::from_secs(15);
 /// Keeps a client connected for as long as it lives.
 #[derive(Debug)]
 pub(crate) struct Keeper {
-    inner: Weak<Inner>,
+    current: &'static CurrentSession,
     sockets: Vec<PathBuf>,
     life: &'static Life,
     /// Failures in a row.
@@ -51,7 +53,7 @@ pub(crate) struct Keeper {
     /// Boards that other ones have followed on the same ledger, and since when.
     resting: Vec<(Instant, Page)>,
     /// Names of the present connection that share a slot.
-    sharing: Sharing,
+    sharing: OverflowNames,
 }
 
 /// A connection with what is under way on it.
@@ -96,15 +98,19 @@ impl Keeper {
     ///
     /// # Errors
     /// The process may have no more threads.
-    pub(crate) fn start(inner: &Arc<Inner>, life: &'static Life) -> Result<(), ConnectError> {
+    pub(crate) fn start(
+        current: &'static CurrentSession,
+        sockets: &[PathBuf],
+        life: &'static Life,
+    ) -> Result<(), ConnectError> {
         let keeper = Self {
-            inner: Arc::downgrade(inner),
-            sockets: inner.sockets().to_vec(),
+            current,
+            sockets: sockets.to_vec(),
             life,
             failures: 0,
             pages: None,
             resting: Vec::new(),
-            sharing: Sharing::default(),
+            sharing: OverflowNames::default(),
         };
         let thread = std::thread::Builder::new().name("tidegate".to_owned());
         // The program's signals are its own: a thread of this library that took one would take it from the thread that
@@ -147,10 +153,7 @@ impl Keeper {
     /// Connects to the first agent that answers. The error is the most telling one: a socket that is
     /// there and does not answer says more than one that is missing.
     fn connect(&self) -> Result<Service, ConnectError> {
-        let number = match self.inner.upgrade() {
-            Some(inner) => inner.session().number().next(),
-            None => SessionNumber::FIRST,
-        };
+        let number = self.current.get().number().next();
         let mut telling = None;
         for path in &self.sockets {
             match self.open(path, number) {
@@ -190,7 +193,7 @@ impl Keeper {
 
     /// Serves a connection to its end; `Ok` when the client is dropped.
     fn serve(&mut self, mut service: Service) -> Result<(), ConnectError> {
-        self.sharing = Sharing::begin(&service.way);
+        self.sharing = OverflowNames::begin(&service.way);
         self.life.lock().all_pending(self.life.listeners());
         let end = loop {
             if let Err(end) = self.step(&mut service) {
@@ -252,7 +255,7 @@ impl Keeper {
             self.put_in_force(service, &mut state)?;
             drop(state);
             self.life.change(|_state| ());
-        } else if let Some(question) = state.questions.front().map(Arc::clone) {
+        } else if let Some(question) = state.questions.first().map(Arc::clone) {
             drop(state);
             service.connection.send(&question.frame())?;
             service.asked = Some(Asked::Other(question));
@@ -263,15 +266,15 @@ impl Keeper {
     /// Lets the process decide by a way whose names all have their slots. The pages of the way before go, as far as
     /// nobody needs them any more.
     fn put_in_force(&mut self, service: &mut Service, state: &mut State) -> Result<(), End> {
-        let Some(inner) = self.inner.upgrade() else {
+        if state.is_closing() {
             return Err(End::Closing);
-        };
+        }
         let session = Session::new(service.number, self.life, service.way.clone());
         let keeps = service.pages.as_ref().is_some_and(Pages::are_kept);
         if keeps {
-            inner.put_in_force_keeping(session);
+            self.current.replace_keeping(session);
         } else {
-            inner.put_in_force(session);
+            self.current.replace(session);
         }
         service.in_force = true;
         state.phase = Phase::Connected;
@@ -308,11 +311,11 @@ impl Keeper {
             }
             Some(Asked::Watch) => service.connection.receive(watched),
             Some(Asked::Other(question)) => {
-                let (number, way) = (service.number, &service.way);
+                let (number, seated) = (service.number, service.way.seated());
                 service.connection.receive(|message| {
                     self.life.change(|state| {
-                        state.questions.pop_front();
-                        question.take_answer(message, way, number)
+                        state.questions.pop();
+                        question.take_answer(message, seated, number)
                     })
                 })
             }

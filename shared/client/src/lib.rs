@@ -51,26 +51,38 @@
 //! A forked process never touches the permits of its parent: those it inherited do nothing when they
 //! are dropped, and at its first decision it connects for itself.
 #![forbid(unsafe_code)]
+#![expect(
+    clippy::inline_always,
+    reason = "the way of a decision is one function to the machine, in the service too"
+)]
 
+mod admitted;
 mod asker;
 mod client;
 mod connection;
+mod current;
 mod entry;
 mod error;
-mod held;
+mod inner;
 mod keeper;
 mod life;
 mod listeners;
+mod long_permits;
+mod overflow;
 mod pages;
 mod parts;
+mod pending;
 mod permit;
 mod question;
 mod refused;
 mod resource;
+mod seat;
 mod session;
-mod sharing;
+mod slot_word;
+mod status;
 #[cfg(feature = "tower")]
 pub mod tower;
+mod way;
 
 #[cfg(test)]
 mod asker_tests;
@@ -83,11 +95,12 @@ mod test_rules;
 #[cfg(test)]
 mod tests;
 
-pub use client::{Builder, Client, Door, OnMissingAgent, Status};
+pub use client::{Builder, Client, OnMissingAgent};
 pub use error::{ConnectError, ListenerError, NameError};
 pub use permit::Permit;
 pub use refused::Refused;
 pub use resource::{Ask, Resource};
+pub use status::{Door, Status};
 pub use tidegate_abi::argument;
 pub use tidegate_abi::decision::{Class, Direction, Reason, RefusalKind};
 pub use tidegate_segment::gate::Arg;

@@ -17,7 +17,8 @@ use tidegate_segment::sync::{Ordering, Word};
 use crate::entry::Entry;
 use crate::error::ConnectError;
 use crate::listeners::Listeners;
-use crate::question::Line;
+use crate::long_permits::LongPermits;
+use crate::question::{ANSWER_WITHIN, About, Line, Question};
 
 /// How the keeper is doing.
 #[derive(Debug)]
@@ -41,6 +42,7 @@ pub(crate) struct Life {
     /// Decisions that admitted because there was nothing to decide on.
     open: Word,
     listeners: Listeners,
+    long_permits: LongPermits,
 }
 
 /// What the threads of the process and its keeper share.
@@ -84,7 +86,7 @@ impl Life {
             entries: Vec::new(),
             pending: VecDeque::new(),
             unwatched: listeners.iter().copied().collect(),
-            questions: Line::new(),
+            questions: Line::default(),
             closing: false,
         };
         Ok(Box::leak(Box::new(Self {
@@ -95,6 +97,7 @@ impl Life {
             bell,
             open: Word::new(0),
             listeners: Listeners::new(listeners.to_vec()),
+            long_permits: LongPermits::default(),
         })))
     }
 
@@ -154,6 +157,11 @@ impl Life {
         is_new
     }
 
+    /// What its permits hold besides their words.
+    pub(crate) const fn long_permits(&self) -> &LongPermits {
+        &self.long_permits
+    }
+
     /// The listening sockets of the process.
     #[inline]
     pub(crate) const fn listeners(&self) -> &Listeners {
@@ -179,6 +187,25 @@ impl Life {
             self.lock().pending.push_back(Arc::clone(entry));
             self.ring();
         }
+    }
+
+    /// Asks the agent and waits a little for the answer. `None` if there is nobody to ask, or too many
+    /// ask already. While the agent lets the oldest question wait, nobody waits for the answer.
+    pub(crate) fn ask(&self, about: About) -> Option<Arc<Question>> {
+        let mut state = self.lock();
+        if !matches!(state.phase, Phase::Connected) {
+            return None;
+        }
+        let oldest = state.questions.first().map(|oldest| oldest.since);
+        let question = state.questions.join(about)?;
+        drop(state);
+        self.ring();
+        let oldest = oldest.unwrap_or(question.since);
+        let left = ANSWER_WITHIN.saturating_sub(oldest.elapsed());
+        self.wait_while(left, |state| {
+            !question.is_answered() && matches!(state.phase, Phase::Connected)
+        });
+        Some(question)
     }
 
     /// Counts a decision that admitted because there was nothing to decide on.
@@ -219,6 +246,11 @@ impl Life {
 }
 
 impl State {
+    /// Whether the client is dropped.
+    pub(crate) const fn is_closing(&self) -> bool {
+        self.closing
+    }
+
     /// Why there is no session, for a caller that gives up because of it.
     pub(crate) fn take_error(&mut self) -> Option<ConnectError> {
         if !matches!(self.phase, Phase::Apart(_)) {

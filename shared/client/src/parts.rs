@@ -7,7 +7,7 @@ use tidegate_abi::message::Part;
 use tidegate_segment::board::{Board, Slot};
 use tidegate_segment::sync::{Ordering, Word};
 
-use crate::entry::{SessionNumber, pack, unpack};
+use crate::slot_word::{SessionNumber, pack, unpack};
 
 /// Places of the table: most origins and contexts of one resource with nodes of their own here.
 const PLACES: u64 = 1024;

@@ -1,92 +1,75 @@
 //! An admitted request.
 
+use std::fmt;
 use std::time::Duration;
 
 use tidegate_abi::decision::Outcome;
-use tidegate_abi::message::TOKEN;
-use tidegate_segment::gate::{Pass, Ticket};
+use tidegate_segment::gate::Ticket;
 
+use crate::admitted::Admitted;
 use crate::session::Session;
 
 /// An admitted request in flight. It may move to another thread or into a future.
 ///
 /// Say how the request ended with [`Permit::ok`] or [`Permit::error`]; a permit that is dropped
 /// counts as [`Permit::ignore`].
-#[derive(Debug)]
 #[must_use = "the request is in flight until its permit is given back"]
 pub struct Permit {
-    held: Held,
+    /// Where it goes back to; if that is over, nothing happens. `None`: nothing is to be given back.
+    session: Option<&'static Session>,
+    /// A ticket; with the mark [`LONG`], the second is the number of what the session keeps for it.
+    words: [u64; 3],
 }
 
-/// A permit goes back to the session it came from; if that is over, nothing happens.
-#[derive(Debug)]
-enum Held {
-    /// Nothing is to be given back.
-    Nothing,
-    /// On the pages, by the express way.
-    Express {
-        session: &'static Session,
-        ticket: Ticket,
-    },
-    /// On the pages.
-    Seated {
-        session: &'static Session,
-        pass: Pass,
-    },
-    /// By the agent, under a token.
-    Asked {
-        session: &'static Session,
-        token: [u8; TOKEN],
-        waited: Duration,
-    },
-}
+/// In the bits that a ticket leaves free.
+const LONG: u64 = 1 << 63;
+const _: () = assert!(LONG & Ticket::FREE_BITS == LONG, "a ticket needs the bit");
+const _: () = assert!(size_of::<Permit>() == 32, "a permit fits into registers");
 
 impl Permit {
     /// A permit that counts nowhere: the request was admitted without an agent.
     pub(crate) const fn open() -> Self {
         Self {
-            held: Held::Nothing,
+            session: None,
+            words: [0; 3],
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) const fn ticket(session: &'static Session, ticket: Ticket) -> Self {
         Self {
-            held: Held::Express { session, ticket },
+            session: Some(session),
+            words: ticket.words(),
         }
     }
 
-    pub(crate) const fn held(session: &'static Session, pass: Pass) -> Self {
-        Self {
-            held: Held::Seated { session, pass },
+    /// A permit for what a session admitted.
+    pub(crate) fn of(session: &'static Session, admitted: Admitted) -> Self {
+        if let Admitted::Ticket(ticket) = admitted {
+            return Self::ticket(session, ticket);
         }
-    }
-
-    pub(crate) const fn asked(
-        session: &'static Session,
-        token: [u8; TOKEN],
-        waited: Duration,
-    ) -> Self {
+        let Some(number) = session.life().long_permits().keep(admitted) else {
+            // Millions are in flight: it goes on, and counts as over.
+            end(session, &admitted, Outcome::Ignore);
+            return Self::open();
+        };
         Self {
-            held: Held::Asked {
-                session,
-                token,
-                waited,
-            },
+            session: Some(session),
+            words: [LONG, number.into(), 0],
         }
     }
 
     /// Whether the rules of an agent were asked; `false` if the request was admitted without them.
     pub const fn decided(&self) -> bool {
-        !matches!(self.held, Held::Nothing)
+        self.session.is_some()
     }
 
     /// How long the rules held the request back before it was admitted.
     pub fn waited(&self) -> Duration {
-        match &self.held {
-            Held::Nothing | Held::Express { .. } => Duration::ZERO,
-            Held::Seated { pass, .. } => Duration::from_nanos(pass.waited_ns),
-            Held::Asked { waited, .. } => *waited,
+        match self.long() {
+            Some(Admitted::Pass(pass)) => Duration::from_nanos(pass.waited_ns),
+            Some(Admitted::Asked { waited, .. }) => waited,
+            Some(Admitted::Ticket(_)) | None => Duration::ZERO,
         }
     }
 
@@ -108,15 +91,49 @@ impl Permit {
         drop(self);
     }
 
-    #[inline]
+    /// What its session keeps for it.
+    fn long(&self) -> Option<Admitted> {
+        let [marks, number, _rest] = self.words;
+        let session = self.session.filter(|_session| marks & LONG != 0)?;
+        session
+            .life()
+            .long_permits()
+            .look(u32::try_from(number).ok()?)
+    }
+
+    #[inline(always)]
     fn end(&mut self, outcome: Outcome) {
-        match &self.held {
-            Held::Nothing => {}
-            Held::Express { session, ticket } => session.give_back(ticket, outcome),
-            Held::Seated { session, pass } => session.exit(pass, outcome),
-            Held::Asked { session, token, .. } => session.exit_asked(*token, outcome),
+        let Some(session) = self.session.take() else {
+            return;
+        };
+        let [marks, number, _rest] = self.words;
+        if marks & LONG == 0 {
+            session.give_back(&Ticket::of_words(self.words), outcome);
+        } else {
+            end_long(session, number, outcome);
         }
-        self.held = Held::Nothing;
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn end_long(session: &'static Session, number: u64, outcome: Outcome) {
+    // In a forked process the table is a copy of the parent's, in whatever state that was.
+    if session.forked() {
+        return;
+    }
+    let number = u32::try_from(number).ok();
+    let taken = number.and_then(|number| session.life().long_permits().take(number));
+    if let Some(admitted) = taken {
+        end(session, &admitted, outcome);
+    }
+}
+
+fn end(session: &Session, admitted: &Admitted, outcome: Outcome) {
+    match admitted {
+        Admitted::Ticket(ticket) => session.give_back(ticket, outcome),
+        Admitted::Pass(pass) => session.exit(pass, outcome),
+        Admitted::Asked { token, .. } => session.exit_asked(*token, outcome),
     }
 }
 
@@ -124,5 +141,13 @@ impl Drop for Permit {
     #[inline]
     fn drop(&mut self) {
         self.end(Outcome::Ignore);
+    }
+}
+
+impl fmt::Debug for Permit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Permit")
+            .field("decided", &self.decided())
+            .finish_non_exhaustive()
     }
 }

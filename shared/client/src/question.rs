@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use tidegate_abi::message::{Frame, Message, Part};
 use tidegate_segment::board::Slot;
 
-use crate::entry::{Entry, SessionNumber};
+use crate::entry::Entry;
 use crate::error::ConnectError;
-use crate::life::{Life, Phase};
 use crate::parts::PartKey;
-use crate::session::Way;
+use crate::seat::Seated;
+use crate::slot_word::SessionNumber;
 
 /// How long an asker may wait for an answer.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_millis(50);
@@ -25,7 +25,7 @@ const WAITING_MAX: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Question {
     pub(crate) about: About,
-    since: Instant,
+    pub(crate) since: Instant,
     /// The answer, where it is text.
     text: OnceLock<Box<str>>,
     done: OnceLock<()>,
@@ -63,6 +63,19 @@ impl About {
 }
 
 impl Question {
+    fn new(about: About) -> Arc<Self> {
+        Arc::new(Self {
+            about,
+            since: Instant::now(),
+            text: OnceLock::new(),
+            done: OnceLock::new(),
+        })
+    }
+
+    pub(crate) fn is_answered(&self) -> bool {
+        self.done.get().is_some()
+    }
+
     /// The frame that asks it.
     pub(crate) fn frame(&self) -> Frame {
         let message = match &self.about {
@@ -85,12 +98,12 @@ impl Question {
     pub(crate) fn take_answer(
         &self,
         message: Message<'_>,
-        way: &Way,
+        seated: Option<&Seated>,
         number: SessionNumber,
     ) -> Result<(), ConnectError> {
         if let About::Part { entry, key, .. } = &self.about {
             let node = node_in(message)?;
-            if let Way::Seated(seated) = way {
+            if let Some(seated) = seated {
                 let board = seated.gate.board();
                 entry.parts().put(board, number, *key, node);
             }
@@ -110,40 +123,36 @@ impl Question {
 }
 
 /// Questions that wait, the oldest first; it stays until it is answered.
-pub(crate) type Line = VecDeque<Arc<Question>>;
+#[derive(Debug, Default)]
+pub(crate) struct Line(VecDeque<Arc<Question>>);
 
-impl Life {
-    /// Asks the agent and waits a little for the answer. `None` if there is nobody to ask, or too many
-    /// ask already. While the agent lets the oldest question wait, nobody waits for the answer.
-    pub(crate) fn ask(&self, about: About) -> Option<Arc<Question>> {
-        let mut state = self.lock();
-        if !matches!(state.phase, Phase::Connected) {
+impl Line {
+    /// The question in the line that asks for this, put there if there is none; `None` if too many wait.
+    pub(crate) fn join(&mut self, about: About) -> Option<Arc<Question>> {
+        let same = self.0.iter().find(|asked| asked.about.is(&about));
+        if let Some(question) = same {
+            return Some(Arc::clone(question));
+        }
+        if self.0.len() >= WAITING_MAX {
             return None;
         }
-        let oldest = state.questions.front().map(|oldest| oldest.since);
-        let same = state.questions.iter().find(|asked| asked.about.is(&about));
-        let question = match same.map(Arc::clone) {
-            Some(question) => question,
-            None if state.questions.len() >= WAITING_MAX => return None,
-            None => {
-                let question = Arc::new(Question {
-                    about,
-                    since: Instant::now(),
-                    text: OnceLock::new(),
-                    done: OnceLock::new(),
-                });
-                state.questions.push_back(Arc::clone(&question));
-                question
-            }
-        };
-        drop(state);
-        self.ring();
-        let oldest = oldest.unwrap_or(question.since);
-        let left = ANSWER_WITHIN.saturating_sub(oldest.elapsed());
-        self.wait_while(left, |state| {
-            question.done.get().is_none() && matches!(state.phase, Phase::Connected)
-        });
+        let question = Question::new(about);
+        self.0.push_back(Arc::clone(&question));
         Some(question)
+    }
+
+    /// The oldest.
+    pub(crate) fn first(&self) -> Option<&Arc<Question>> {
+        self.0.front()
+    }
+
+    /// The oldest has its answer.
+    pub(crate) fn pop(&mut self) {
+        self.0.pop_front();
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
     }
 }
 

@@ -8,23 +8,31 @@ use tidegate_abi::board::name_hash;
 use tidegate_abi::decision::{Class, Direction};
 use tidegate_segment::gate::{Arg, Name, Request};
 
-use crate::client::Inner;
+use crate::current::CurrentSession;
 use crate::entry::Entry;
-use crate::held::{Held, Progress};
+use crate::inner::Inner;
+use crate::pending::{PendingEntry, Progress};
 use crate::permit::Permit;
 use crate::refused::Refused;
-use crate::session::Names;
+use crate::session::{Names, Session};
 
 /// A named piece of work. Make it once and keep it; clones are cheap.
 #[derive(Debug, Clone)]
 pub struct Resource {
     inner: Arc<Inner>,
+    /// Copied out of the inner part, because each decision looks at it.
+    current: &'static CurrentSession,
     entry: Arc<Entry>,
 }
 
 impl Resource {
     pub(crate) fn new(inner: Arc<Inner>, entry: Arc<Entry>) -> Self {
-        Self { inner, entry }
+        let current = inner.current();
+        Self {
+            inner,
+            current,
+            entry,
+        }
     }
 
     /// Its name.
@@ -88,17 +96,34 @@ impl Resource {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn decide(
         &self,
         request: Request<'_>,
         names: Names<'_>,
         patience: Duration,
     ) -> Result<Permit, Refused> {
-        let session = self.inner.session();
-        match session.enter(&self.entry, request, names, patience) {
-            Some(verdict) => verdict,
-            None => self.decide_late(request, names, patience),
+        let session = self.current.get();
+        match session.express(&self.entry, &request) {
+            Some(Ok(ticket)) => Ok(Permit::ticket(session, ticket)),
+            Some(Err(refusal)) => Err(refusal.into()),
+            None => self.decide_at_length(&request, names, patience),
+        }
+    }
+
+    /// The same where that takes more than the express way; sleeps in this thread where a rule lets wait.
+    #[inline(never)]
+    fn decide_at_length(
+        &self,
+        request: &Request<'_>,
+        names: Names<'_>,
+        patience: Duration,
+    ) -> Result<Permit, Refused> {
+        let session = self.current.get();
+        let progress = session.begin(&self.entry, *request, names, patience);
+        match progress.sleep_through() {
+            Some(answer) => answer.map(|admitted| Permit::of(session, admitted)),
+            None => self.decide_late(*request, names, patience),
         }
     }
 
@@ -111,12 +136,17 @@ impl Resource {
         patience: Duration,
     ) -> Result<Permit, Refused> {
         self.inner.catch_up(&self.entry);
-        let session = self.inner.session();
-        let verdict = session.enter(&self.entry, request, names, patience);
+        let session = self.current.get();
+        let progress = session.begin(&self.entry, request, names, patience);
         // A slot that is stale still: the one that names without a slot share is asked.
-        let overflow = || session.enter_overflow(&self.entry, request, patience);
-        let verdict = verdict.or_else(overflow);
-        verdict.unwrap_or_else(|| Ok(self.admit_open()))
+        let overflow = || {
+            let progress = session.begin_overflow(&self.entry, request, patience);
+            progress.sleep_through()
+        };
+        match progress.sleep_through().or_else(overflow) {
+            Some(answer) => answer.map(|admitted| Permit::of(session, admitted)),
+            None => Ok(self.admit_open()),
+        }
     }
 
     /// Asks, and leaves it to the caller to wait.
@@ -127,23 +157,27 @@ impl Resource {
         patience: Duration,
     ) -> Begun<'a> {
         let begin = || {
-            let session = self.inner.session();
-            session.begin(&self.entry, request, names, patience)
+            let session = self.current.get();
+            let progress = session.begin(&self.entry, request, names, patience);
+            (session, progress)
         };
-        let mut progress = begin();
+        let (mut session, mut progress) = begin();
         if let Progress::Decided(None) = progress {
             self.inner.catch_up(&self.entry);
-            progress = begin();
+            (session, progress) = begin();
         }
         if let Progress::Decided(None) = progress {
-            let session = self.inner.session();
+            session = self.current.get();
             progress = session.begin_overflow(&self.entry, request, patience);
         }
         match progress {
-            Progress::Decided(Some(answer)) => Begun::Decided(answer),
+            Progress::Decided(Some(answer)) => {
+                Begun::Decided(answer.map(|admitted| Permit::of(session, admitted)))
+            }
             Progress::Decided(None) => Begun::Decided(Ok(self.admit_open())),
             Progress::Held(held) => Begun::Waits(Turn {
                 resource: self.clone(),
+                session,
                 request,
                 names,
                 held,
@@ -152,7 +186,7 @@ impl Resource {
     }
 
     fn admit_open(&self) -> Permit {
-        self.inner.session().life().count_open();
+        self.current.get().life().count_open();
         Permit::open()
     }
 }
@@ -182,9 +216,10 @@ pub(crate) enum Begun<'r> {
 /// A request that waits for its turn.
 pub(crate) struct Turn<'r> {
     resource: Resource,
+    session: &'static Session,
     request: Request<'r>,
     names: Names<'r>,
-    held: Held<'r>,
+    held: PendingEntry<'r>,
 }
 
 impl Turn<'_> {
@@ -195,6 +230,7 @@ impl Turn<'_> {
     {
         let Self {
             resource,
+            session,
             request,
             names,
             mut held,
@@ -207,7 +243,9 @@ impl Turn<'_> {
             }
             held = match held.resume() {
                 Progress::Held(again) => again,
-                Progress::Decided(Some(answer)) => return answer,
+                Progress::Decided(Some(answer)) => {
+                    return answer.map(|admitted| Permit::of(session, admitted));
+                }
                 // Its pages are gone. It has waited: it does not wait on those of the next agent.
                 Progress::Decided(None) => {
                     return resource.decide_late(request, names, Duration::ZERO);

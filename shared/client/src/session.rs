@@ -8,21 +8,19 @@ use tidegate_abi::decision::Outcome;
 use tidegate_abi::message::{ArgsBuffer, Ask, Part, TOKEN};
 use tidegate_limits::window::COUNT_MAX;
 use tidegate_segment::board::Slot;
-use tidegate_segment::clock::{self, Clock};
-use tidegate_segment::gate::{Gate, Parts, Pass, Plain, Request, Ticket};
+use tidegate_segment::gate::{Parts, Pass, Plain, Refusal, Request, Ticket};
 use tidegate_segment::lane;
 use tidegate_segment::os::fork::Token;
 
-use crate::asker::Asker;
-use crate::client::Door;
-use crate::entry::{Entry, SessionNumber};
-use crate::error::ConnectError;
-use crate::held::{Held, Progress};
+use crate::entry::Entry;
 use crate::life::Life;
 use crate::parts::{Known, PartKey};
-use crate::permit::Permit;
+use crate::pending::{PendingEntry, Progress};
 use crate::question::About;
-use crate::refused::Refused;
+use crate::seat::Seated;
+use crate::slot_word::SessionNumber;
+use crate::status::Door;
+use crate::way::Way;
 
 /// What a decision needs, replaced as a whole when the client connects anew.
 #[derive(Debug)]
@@ -36,47 +34,6 @@ pub(crate) struct Session {
     kept_by: OnceLock<&'static Self>,
 }
 
-/// How a session decides.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one in force, and a box would cost each decision on the pages a load"
-)]
-#[derive(Debug, Clone)]
-pub(crate) enum Way {
-    /// It does not: there has been no agent yet.
-    Open,
-    /// On the pages, in this process.
-    Seated(Seated),
-    /// By asking the agent.
-    Asking(Arc<Asker>),
-}
-
-impl Way {
-    /// Why it leads nowhere any more; `None` while it does.
-    pub(crate) fn lost(&self) -> Option<ConnectError> {
-        match self {
-            Self::Open => None,
-            Self::Seated(seated) => (!seated.gate.seated()).then_some(ConnectError::Ended),
-            Self::Asking(asker) => asker.lost(),
-        }
-    }
-
-    /// Generation of the rules in force on its pages; 0 without pages.
-    pub(crate) fn rules_generation(&self) -> u64 {
-        match self {
-            Self::Seated(seated) => seated.gate.board().rules_generation(),
-            Self::Open | Self::Asking(_) => 0,
-        }
-    }
-
-    /// Its connection is over: the permits that the agent holds for it end. Pages still decide.
-    pub(crate) fn close(&self) {
-        if let Self::Asking(asker) = self {
-            asker.close();
-        }
-    }
-}
-
 /// Names of a request, besides that of the resource; empty if there is none.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Names<'a> {
@@ -84,24 +41,6 @@ pub(crate) struct Names<'a> {
     pub(crate) origin: &'a str,
     /// In which context.
     pub(crate) context: &'a str,
-}
-
-/// A gate and what time it is there.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Seated {
-    pub(crate) gate: Gate,
-    /// What the agent's monotonic clock is ahead of this process's, ns, wrapping; 0 unless one of
-    /// the two lives in a time namespace.
-    pub(crate) offset_ns: u64,
-}
-
-impl Clock for Seated {
-    #[inline]
-    fn now_ns(&self) -> u64 {
-        // The counter knows no namespaces.
-        let kernel_ns = || clock::monotonic_ns().wrapping_add(self.offset_ns);
-        self.gate.board().time_or(kernel_ns)
-    }
 }
 
 impl Session {
@@ -183,38 +122,28 @@ impl Session {
         }
     }
 
-    /// Decides, and sleeps where a rule lets wait, at most `patience`; `None` if this session cannot
-    /// decide: it is the parent's, has neither pages nor an agent that answers, does not know the
-    /// resource, or its seat was taken away. Pages know origin and context by the hashes in the
-    /// request; the agent is told their names.
-    #[inline]
-    pub(crate) fn enter(
+    /// Decides where that takes no more than the express way of the pages. `None` = nothing was counted: decide with
+    /// [`Session::begin`].
+    #[inline(always)]
+    pub(crate) fn express(
         &'static self,
-        entry: &Arc<Entry>,
-        request: Request<'_>,
-        names: Names<'_>,
-        patience: Duration,
-    ) -> Option<Result<Permit, Refused>> {
+        entry: &Entry,
+        request: &Request<'_>,
+    ) -> Option<Result<Ticket, Refusal>> {
         if self.forked() {
             return None;
         }
         let Way::Seated(seated) = &self.way else {
-            return self.ask(entry, request, names, patience).sleep_through();
+            return None;
         };
         let slot = entry.slot(self.number)?;
-        let express = self
-            .plain(seated, slot, &request)
-            .and_then(|plain| seated.gate.express(seated, lane::current(), plain));
-        match express {
-            Some(Ok(ticket)) => Some(Ok(Permit::ticket(self, ticket))),
-            Some(Err(refusal)) => Some(Err(refusal.into())),
-            None => self.enter_at_length(seated, (entry, slot), (request, names), patience),
-        }
+        let plain = self.plain(seated, slot, request)?;
+        seated.gate.express(seated, lane::current(), plain)
     }
 
     /// The request for the express way, which knows of accept queues what the board says: not for who sees
     /// its own queue where that counts.
-    #[inline]
+    #[inline(always)]
     fn plain(&self, seated: &Seated, slot: Slot, request: &Request<'_>) -> Option<Plain> {
         if self.life.listeners().any() && seated.gate.is_pressed() {
             return None;
@@ -223,18 +152,6 @@ impl Session {
     }
 
     /// Decides as for a name that got no slot.
-    #[cold]
-    pub(crate) fn enter_overflow(
-        &'static self,
-        entry: &Arc<Entry>,
-        request: Request<'_>,
-        patience: Duration,
-    ) -> Option<Result<Permit, Refused>> {
-        self.begin_overflow(entry, request, patience)
-            .sleep_through()
-    }
-
-    /// The same for a caller who waits without its thread.
     #[cold]
     pub(crate) fn begin_overflow<'a>(
         &'static self,
@@ -249,19 +166,9 @@ impl Session {
         self.begin_at_length(seated, place, (request, Names::default()), patience)
     }
 
-    #[inline(never)]
-    fn enter_at_length(
-        &'static self,
-        seated: &'static Seated,
-        (entry, slot): (&Arc<Entry>, Slot),
-        (request, names): (Request<'_>, Names<'_>),
-        patience: Duration,
-    ) -> Option<Result<Permit, Refused>> {
-        self.begin_at_length(seated, (entry, slot), (request, names), patience)
-            .sleep_through()
-    }
-
-    /// [`Session::enter`] for a caller who waits without its thread.
+    /// Decides, or says how long to wait. `Decided(None)` if this session cannot decide: it is the parent's, has
+    /// neither pages nor an agent that answers, does not know the resource, or its seat was taken away. Pages know
+    /// origin and context by the hashes in the request; the agent is told their names.
     pub(crate) fn begin<'a>(
         &'static self,
         entry: &Arc<Entry>,
@@ -297,7 +204,7 @@ impl Session {
         }
         let lane = lane::current();
         let step = seated.gate.enter_at_length(seated, lane, slot, request);
-        Held::progress(self, seated, &step, patience)
+        PendingEntry::progress(self.token, seated, &step, patience)
     }
 
     /// Gives a request the nodes of its origin and context, where rules want them.
@@ -385,11 +292,11 @@ impl Session {
             wait_at_most_ms: u32::try_from(patience.as_millis()).unwrap_or(u32::MAX),
             waits_itself: true,
         });
-        Held::heard(self, asker, heard)
+        PendingEntry::heard(self.token, asker, heard)
     }
 
     /// Gives a permit of this session back. One that was inherited over a fork is the parent's.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn give_back(&self, ticket: &Ticket, outcome: Outcome) {
         if self.forked() {
             return;

@@ -25,7 +25,7 @@ pub(super) const ONE: u32 = 1;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "an admitted request stays in flight until it is given back with `Gate::give_back`"]
 pub struct Ticket {
-    /// `[zero 15 | outbound 1 | generation 16 | slot 32]`.
+    /// `[zero 15 | outbound 1 | generation 16 | slot 32]`, see [`Ticket::FREE_BITS`].
     place: u64,
     pub(super) entered_ns: u64,
     /// `[generation 16 | zero 15 | passed 1 | line of state 32]` of its breaker.
@@ -53,6 +53,25 @@ impl Plain {
 }
 
 impl Ticket {
+    /// Bits that are zero in the first of a ticket's words, whatever the ticket: whoever keeps the words may use them.
+    pub const FREE_BITS: u64 = u64::MAX << 49;
+
+    /// The ticket as words, for whoever keeps it in a form of its own.
+    #[inline(always)]
+    pub const fn words(self) -> [u64; 3] {
+        [self.place, self.entered_ns, self.breaker]
+    }
+
+    /// The ticket of words that [`Ticket::words`] gave, whatever stands in their [`Ticket::FREE_BITS`].
+    #[inline(always)]
+    pub const fn of_words([place, entered_ns, breaker]: [u64; 3]) -> Self {
+        Self {
+            place: place & !Self::FREE_BITS,
+            entered_ns,
+            breaker,
+        }
+    }
+
     #[inline(always)]
     pub(super) const fn slot(self) -> Slot {
         Slot {
@@ -124,7 +143,7 @@ impl From<Ticket> for Pass {
 impl Pass {
     /// The same as a ticket; `None` if it holds more than that.
     #[inline(always)]
-    pub(super) const fn ticket(&self) -> Option<Ticket> {
+    pub const fn ticket(&self) -> Option<Ticket> {
         let breaker = match self.kept {
             Kept::Nothing => 0,
             Kept::Breaker(passed) => passed_word(passed.state, passed.generation),

@@ -9,20 +9,20 @@ use std::time::Duration;
 
 use crate::entry::Entry;
 use crate::life::Life;
-use crate::session::Way;
+use crate::way::Way;
 
 /// How often the generation of the rules is looked at while names share a slot.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The names of a session that share a slot.
 #[derive(Debug, Default)]
-pub(crate) struct Sharing {
+pub(crate) struct OverflowNames {
     entries: HashMap<Box<str>, Arc<Entry>>,
     /// Generation of the rules that they were resolved under, or an older one.
     rules: u64,
 }
 
-impl Sharing {
+impl OverflowNames {
     pub(crate) fn begin(way: &Way) -> Self {
         Self {
             entries: HashMap::new(),

@@ -9,11 +9,12 @@ use tidegate_abi::message::TOKEN;
 use tidegate_segment::clock::Clock as _;
 use tidegate_segment::gate::{Step, Verdict, Waiting};
 use tidegate_segment::lane;
+use tidegate_segment::os::fork::Token;
 
+use crate::admitted::Admitted;
 use crate::asker::{Asker, Heard};
-use crate::permit::Permit;
 use crate::refused::Refused;
-use crate::session::{Seated, Session};
+use crate::seat::Seated;
 
 /// How far a request has come.
 #[expect(
@@ -22,14 +23,14 @@ use crate::session::{Seated, Session};
 )]
 pub(crate) enum Progress<'a> {
     /// To its end; `None` if the session cannot decide any more.
-    Decided(Option<Result<Permit, Refused>>),
+    Decided(Option<Result<Admitted, Refused>>),
     /// To a rule that holds it back.
-    Held(Held<'a>),
+    Held(PendingEntry<'a>),
 }
 
 impl Progress<'_> {
     /// Sleeps in this thread until it is decided.
-    pub(crate) fn sleep_through(self) -> Option<Result<Permit, Refused>> {
+    pub(crate) fn sleep_through(self) -> Option<Result<Admitted, Refused>> {
         match self {
             Self::Decided(answer) => answer,
             Self::Held(held) => held.sleep_through(),
@@ -39,8 +40,8 @@ impl Progress<'_> {
 
 /// A request that waits for its turn. Dropped before, it puts back what it has taken and counts as refused; its
 /// turn is lost.
-pub(crate) struct Held<'a> {
-    session: &'static Session,
+pub(crate) struct PendingEntry<'a> {
+    process: Token,
     turn: Turn<'a>,
 }
 
@@ -67,21 +68,21 @@ enum Turn<'a> {
     Over,
 }
 
-impl<'a> Held<'a> {
+impl<'a> PendingEntry<'a> {
     /// Takes a step of the gate for what it is to a caller who waits no longer than `patience`.
     pub(crate) fn progress(
-        session: &'static Session,
+        process: Token,
         seated: &'static Seated,
         step: &Step<'a>,
         patience: Duration,
     ) -> Progress<'a> {
         let waiting = match *step {
-            Step::Done(verdict) => return Progress::Decided(decided(session, verdict)),
+            Step::Done(verdict) => return Progress::Decided(decided(verdict)),
             Step::Wait(waiting) => waiting,
         };
         let rest = patience.checked_sub(left(seated, &waiting));
-        let mut held = Held {
-            session,
+        let mut held = PendingEntry {
+            process,
             turn: Turn::Seated {
                 seated,
                 waiting,
@@ -96,23 +97,21 @@ impl<'a> Held<'a> {
 
     /// Takes what the agent said for what it is to the caller.
     pub(crate) fn heard(
-        session: &'static Session,
+        process: Token,
         asker: &'static Asker,
         heard: Option<Heard>,
     ) -> Progress<'a> {
         let answer = match heard {
             None => None,
             Some(Heard::Refused(refused)) => Some(Err(refused)),
-            Some(Heard::Admitted { token, waited }) => {
-                Some(Ok(Permit::asked(session, token, waited)))
-            }
+            Some(Heard::Admitted { token, waited }) => Some(Ok(Admitted::Asked { token, waited })),
             Some(Heard::Held { token, wait }) => {
                 let turn = Turn::Asked {
                     asker,
                     token,
                     until: Instant::now() + wait,
                 };
-                return Progress::Held(Held { session, turn });
+                return Progress::Held(PendingEntry { process, turn });
             }
         };
         Progress::Decided(answer)
@@ -129,9 +128,9 @@ impl<'a> Held<'a> {
         }
     }
 
-    /// Goes on with it. Too early, it would be admitted before its turn: ask [`Held::left`] first.
+    /// Goes on with it. Too early, it would be admitted before its turn: ask [`PendingEntry::left`] first.
     pub(crate) fn resume(mut self) -> Progress<'a> {
-        let session = self.session;
+        let process = self.process;
         match self.take() {
             Turn::Seated {
                 seated,
@@ -139,16 +138,16 @@ impl<'a> Held<'a> {
                 patience,
             } => {
                 let step = seated.gate.resume(seated, lane::current(), &waiting);
-                Self::progress(session, seated, &step, patience)
+                Self::progress(process, seated, &step, patience)
             }
-            Turn::Asked { asker, token, .. } => Self::heard(session, asker, asker.resume(token)),
+            Turn::Asked { asker, token, .. } => Self::heard(process, asker, asker.resume(token)),
             Turn::Over => Progress::Decided(None),
         }
     }
 
     /// Sleeps in this thread until it is decided.
     #[cold]
-    fn sleep_through(mut self) -> Option<Result<Permit, Refused>> {
+    fn sleep_through(mut self) -> Option<Result<Admitted, Refused>> {
         loop {
             loop {
                 let left = self.left();
@@ -167,19 +166,19 @@ impl<'a> Held<'a> {
     /// Takes the turn out; in a forked process it is the parent's.
     fn take(&mut self) -> Turn<'a> {
         let turn = mem::replace(&mut self.turn, Turn::Over);
-        if self.session.forked() {
+        if self.process.forked() {
             return Turn::Over;
         }
         turn
     }
 
-    fn abandon(&mut self) -> Option<Result<Permit, Refused>> {
+    fn abandon(&mut self) -> Option<Result<Admitted, Refused>> {
         match self.take() {
             Turn::Seated {
                 seated, waiting, ..
             } => {
                 let verdict = seated.gate.abandon(seated, lane::current(), &waiting);
-                decided(self.session, verdict)
+                decided(verdict)
             }
             Turn::Asked { asker, token, .. } => {
                 asker.exit(token, Outcome::Ignore);
@@ -190,7 +189,7 @@ impl<'a> Held<'a> {
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for PendingEntry<'_> {
     fn drop(&mut self) {
         let _refused = self.abandon();
     }
@@ -202,12 +201,9 @@ fn left(seated: &Seated, waiting: &Waiting<'_>) -> Duration {
 }
 
 /// What a verdict is to a caller; `None` if seat or slot are not the session's any more.
-pub(crate) fn decided(
-    session: &'static Session,
-    verdict: Verdict,
-) -> Option<Result<Permit, Refused>> {
+fn decided(verdict: Verdict) -> Option<Result<Admitted, Refused>> {
     match verdict {
-        Verdict::Admitted(pass) => Some(Ok(Permit::held(session, pass))),
+        Verdict::Admitted(pass) => Some(Ok(Admitted::of(pass))),
         Verdict::Refused(refusal) => Some(Err(refusal.into())),
         Verdict::Stale => None,
     }
