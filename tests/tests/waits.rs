@@ -138,7 +138,7 @@ fn tasks_of_one_thread_wait_side_by_side() {
         } = &host;
         let order = RefCell::new(Vec::new());
         let ask = async |name: &'static str, resource: &Resource| {
-            let permit = resource.enter_async(tokio::time::sleep).await;
+            let permit = resource.enter_async_with(tokio::time::sleep).await;
             let waited = permit.expect("its turn comes").waited();
             order.borrow_mut().push(name);
             waited
@@ -165,7 +165,7 @@ fn a_task_that_goes_away_leaves_nothing_behind() {
         let Host { agent, paced, .. } = &host;
         one_thread().block_on(async {
             paced.enter().expect("nobody was there before").ok();
-            let asked = paced.enter_async(tokio::time::sleep);
+            let asked = paced.enter_async_with(tokio::time::sleep);
             let gone = tokio::time::timeout(TURN / 10, asked).await;
             assert!(gone.is_err(), "the turn is a second away");
         });
@@ -184,7 +184,9 @@ fn a_task_waits_by_our_clock_whatever_its_timer_says() {
         one_thread().block_on(async {
             paced.enter().expect("nobody was there before").ok();
             // A timer that is always too early.
-            let permit = paced.enter_async(|_time| tokio::task::yield_now()).await;
+            let permit = paced
+                .enter_async_with(|_time| tokio::task::yield_now())
+                .await;
             permit.expect("its turn comes").ok();
         });
         assert!(begin.elapsed() >= NEARLY, "{:?}", begin.elapsed());

@@ -8,7 +8,7 @@ use tidegate_abi::message::{Answer, Ask, Message, TOKEN};
 use tidegate_segment::gate::Refusal;
 
 use crate::connection::Connection;
-use crate::error::ConnectError;
+use crate::error::ConnectFault;
 use crate::life::Life;
 use crate::refused::Refused;
 
@@ -30,7 +30,7 @@ pub(crate) struct Asker {
 enum Line {
     Up(Connection),
     /// Closed, and why, until the keeper has taken note.
-    Lost(Option<ConnectError>),
+    Lost(Option<ConnectFault>),
 }
 
 impl Asker {
@@ -77,10 +77,10 @@ impl Asker {
     }
 
     /// Why there is no connection any more; `None` while there is one.
-    pub(crate) fn lost(&self) -> Option<ConnectError> {
+    pub(crate) fn lost(&self) -> Option<ConnectFault> {
         match &mut *self.lock() {
             Line::Up(_) => None,
-            Line::Lost(why) => Some(why.take().unwrap_or(ConnectError::Ended)),
+            Line::Lost(why) => Some(why.take().unwrap_or(ConnectFault::Ended)),
         }
     }
 
@@ -105,7 +105,7 @@ impl Asker {
     fn ask<T>(
         &self,
         question: &Message<'_>,
-        read: impl FnOnce(Message<'_>) -> Result<T, ConnectError>,
+        read: impl FnOnce(Message<'_>) -> Result<T, ConnectFault>,
     ) -> Option<T> {
         let mut line = self.lock();
         let Line::Up(connection) = &*line else {
@@ -167,10 +167,10 @@ fn heard(answer: Answer<'_>) -> Heard {
 }
 
 /// A fault is an answer too: the agent is there, and cannot do what it was asked for.
-const fn is_fault(answer: Message<'_>) -> Result<(), ConnectError> {
+const fn is_fault(answer: Message<'_>) -> Result<(), ConnectFault> {
     if let Message::Fault { .. } = answer {
         Ok(())
     } else {
-        Err(ConnectError::Unexpected("no answer to an enter or exit"))
+        Err(ConnectFault::Unexpected("no answer to an enter or exit"))
     }
 }

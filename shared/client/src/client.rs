@@ -1,6 +1,7 @@
 //! The client: finds the agent and hands out resources.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use tidegate_segment::os::listener::Listener;
 use crate::error::{ConnectError, ListenerError, NameError};
 use crate::inner::Inner;
 use crate::life::Phase;
-use crate::question::About;
+use crate::observer::{Observer, Observing};
 use crate::resource::Resource;
 use crate::status::Status;
 
@@ -21,6 +22,7 @@ const FIRST_TRY_WITHIN: Duration = Duration::from_secs(10);
 
 /// What [`Builder::connect`] does when there is no agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum OnMissingAgent {
     /// Admit everything, count it, and go on trying in the background.
     #[default]
@@ -30,11 +32,22 @@ pub enum OnMissingAgent {
 }
 
 /// How a client is to connect.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 #[must_use = "nothing happens before `connect`"]
 pub struct Builder {
     runtime_dir: Option<PathBuf>,
     on_missing_agent: OnMissingAgent,
+    observer: Option<Arc<dyn Observer>>,
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("runtime_dir", &self.runtime_dir)
+            .field("on_missing_agent", &self.on_missing_agent)
+            .field("observer", &self.observer.is_some())
+            .finish()
+    }
 }
 
 impl Builder {
@@ -51,6 +64,12 @@ impl Builder {
         self
     }
 
+    /// Who hears of refusals; nobody by default.
+    pub fn observer(mut self, observer: impl Observer) -> Self {
+        self.observer = Some(Arc::new(observer));
+        self
+    }
+
     /// Connects. Waits at most about a second for an agent that does not answer.
     ///
     /// # Errors
@@ -58,7 +77,7 @@ impl Builder {
     /// and that was to be an error.
     pub fn connect(self) -> Result<Client, ConnectError> {
         let sockets = sockets(self.runtime_dir, |name| std::env::var_os(name));
-        let inner = Arc::new(Inner::begin(sockets)?);
+        let inner = Arc::new(Inner::begin(sockets, Observing::by(self.observer))?);
         let life = inner.session().life();
         life.wait_while(FIRST_TRY_WITHIN, |state| {
             matches!(state.phase, Phase::Beginning)
@@ -67,7 +86,7 @@ impl Builder {
             OnMissingAgent::Open => None,
             OnMissingAgent::Fail => life.lock().take_error(),
         };
-        error.map_or(Ok(Client { inner }), Err)
+        error.map_or(Ok(Client { inner }), |error| Err(error.into()))
     }
 }
 
@@ -149,12 +168,14 @@ impl Client {
     }
 
     /// The id of the rule with a number, see [`Refused::rule`](crate::Refused::rule), in the set in force
-    /// now; empty if it has no such rule. Asks the agent and waits at most 50 ms for it, so ask soon after
-    /// the refusal and not for every one. `None` if there was no answer.
+    /// now; empty if it has no such rule. `None` if the agent gave no answer.
+    ///
+    /// Ids are kept as long as the set of rules is in force, so mostly this takes a lock and no more. A new one is asked
+    /// of the agent, for 50 ms at most; ask soon after the refusal, since another set has other numbers.
     pub fn rule_id(&self, number: u32) -> Option<String> {
         self.inner.settle();
-        let question = self.inner.session().life().ask(About::Rule(number))?;
-        question.text().map(str::to_owned)
+        let session = self.inner.session();
+        session.rule_id(number).map(|id| id.to_string())
     }
 
     /// How the client is doing.
@@ -171,6 +192,7 @@ impl Client {
                 Phase::Beginning | Phase::Connected => None,
             },
             open: life.open(),
+            observer_panics: self.inner.observing().panics(),
         }
     }
 }

@@ -21,7 +21,7 @@ use tidegate_abi::message::{
 use tidegate_segment::clock;
 use tidegate_segment::os::way::Way;
 
-use crate::error::ConnectError;
+use crate::error::ConnectFault;
 use crate::pages::{self, Pages};
 use crate::seat::Seated;
 
@@ -56,9 +56,9 @@ struct Packet {
 }
 
 impl Packet {
-    fn message(&self) -> Result<Message<'_>, ConnectError> {
+    fn message(&self) -> Result<Message<'_>, ConnectFault> {
         let bytes = self.bytes.get(..self.length).unwrap_or(&[]);
-        Message::decode(bytes).map_err(ConnectError::Frame)
+        Message::decode(bytes).map_err(ConnectFault::Frame)
     }
 }
 
@@ -67,11 +67,11 @@ impl Connection {
     /// before, which are handed back to an agent that was started anew.
     ///
     /// # Errors
-    /// See [`ConnectError`]; nothing stays mapped or open then.
+    /// See [`ConnectFault`]; nothing stays mapped or open then.
     pub(crate) fn open(
         path: &Path,
         held: Option<&Pages>,
-    ) -> Result<(Self, Option<OwnSeat>), ConnectError> {
+    ) -> Result<(Self, Option<OwnSeat>), ConnectFault> {
         let (connection, asked_ns, (welcome, descriptors)) = Self::greeted(path, held)?;
         if welcome.seat == NO_SEAT {
             return Ok((connection, None));
@@ -87,13 +87,13 @@ impl Connection {
     }
 
     /// Connects and says hello, or hello again; when that was, and what came back.
-    fn greeted(path: &Path, held: Option<&Pages>) -> Result<(Self, u64, Greeting), ConnectError> {
+    fn greeted(path: &Path, held: Option<&Pages>) -> Result<(Self, u64, Greeting), ConnectFault> {
         if let Some(pages) = held {
             let connection = Self::dial(path)?;
             let asked_ns = clock::monotonic_ns();
             match connection.greet_again(pages) {
                 // It does not know the frame.
-                Err(ConnectError::Fault { code, .. }) if code != FaultCode::Busy => {}
+                Err(ConnectFault::Fault { code, .. }) if code != FaultCode::Busy => {}
                 greeting => return Ok((connection, asked_ns, greeting?)),
             }
         }
@@ -106,15 +106,15 @@ impl Connection {
     /// Connects to the agent's socket to ask there for each decision.
     ///
     /// # Errors
-    /// See [`ConnectError`]; nothing stays open then.
-    pub(crate) fn open_to_ask(path: &Path) -> Result<Self, ConnectError> {
+    /// See [`ConnectFault`]; nothing stays open then.
+    pub(crate) fn open_to_ask(path: &Path) -> Result<Self, ConnectFault> {
         let connection = Self::dial(path)?;
         connection.greet(0)?;
         Ok(connection)
     }
 
     /// Says hello and waits for the welcome and its descriptors.
-    fn greet(&self, flags: u32) -> Result<Greeting, ConnectError> {
+    fn greet(&self, flags: u32) -> Result<Greeting, ConnectFault> {
         if let Err(error) = self.send(&hello(flags)) {
             return self.last_word(error);
         }
@@ -122,12 +122,12 @@ impl Connection {
     }
 
     /// What the agent said before it ended the connection; `error` if it said nothing.
-    fn last_word(&self, error: ConnectError) -> Result<Greeting, ConnectError> {
+    fn last_word(&self, error: ConnectFault) -> Result<Greeting, ConnectFault> {
         greeting(self.packet().map_err(|_silent| error)?)
     }
 
     /// The same for one that was seated before.
-    fn greet_again(&self, pages: &Pages) -> Result<Greeting, ConnectError> {
+    fn greet_again(&self, pages: &Pages) -> Result<Greeting, ConnectFault> {
         let again = Message::Again(Again {
             version: tidegate_abi::VERSION,
             seat: pages.seat,
@@ -141,11 +141,11 @@ impl Connection {
         self.welcome(WELCOME_AGAIN_WITHIN)
     }
 
-    fn welcome(&self, limit: Duration) -> Result<Greeting, ConnectError> {
+    fn welcome(&self, limit: Duration) -> Result<Greeting, ConnectFault> {
         greeting(self.answer(limit)?)
     }
 
-    fn send_with(&self, frame: &Frame, files: [&OwnedFd; 2]) -> Result<(), ConnectError> {
+    fn send_with(&self, frame: &Frame, files: [&OwnedFd; 2]) -> Result<(), ConnectFault> {
         let files = files.map(OwnedFd::as_fd);
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
@@ -160,9 +160,9 @@ impl Connection {
         .map_err(broken("send"))
     }
 
-    fn dial(path: &Path) -> Result<Self, ConnectError> {
+    fn dial(path: &Path) -> Result<Self, ConnectFault> {
         let fault = |call| {
-            move |errno: Errno| ConnectError::Socket {
+            move |errno: Errno| ConnectFault::Socket {
                 path: path.to_owned(),
                 call,
                 source: errno.into(),
@@ -171,7 +171,7 @@ impl Connection {
         let way = Way::to(path.parent().unwrap_or(path)).map_err(|untrusted| {
             match untrusted.errno() {
                 Some(errno) => fault("directory")(errno),
-                None => ConnectError::Way(Box::new(untrusted)),
+                None => ConnectFault::Way(Box::new(untrusted)),
             }
         })?;
         // Non-blocking: neither a full backlog nor a stopped agent may hold the caller.
@@ -185,7 +185,7 @@ impl Connection {
         let uid = peer.uid.as_raw();
         if !way.trusts(uid) {
             let path = path.to_owned();
-            return Err(ConnectError::Peer { path, uid });
+            return Err(ConnectFault::Peer { path, uid });
         }
         Ok(Self { socket })
     }
@@ -194,7 +194,7 @@ impl Connection {
     ///
     /// # Errors
     /// The agent is gone, or takes nothing any more.
-    pub(crate) fn send(&self, frame: &Frame) -> Result<(), ConnectError> {
+    pub(crate) fn send(&self, frame: &Frame) -> Result<(), ConnectFault> {
         rustix::io::retry_on_intr(|| send(&self.socket, frame.bytes(), SendFlags::NOSIGNAL))
             .map(drop)
             .map_err(broken("send"))
@@ -206,8 +206,8 @@ impl Connection {
     /// The end of the connection, or a packet that is not a message.
     pub(crate) fn receive<T>(
         &self,
-        handle: impl FnOnce(Message<'_>) -> Result<T, ConnectError>,
-    ) -> Result<T, ConnectError> {
+        handle: impl FnOnce(Message<'_>) -> Result<T, ConnectFault>,
+    ) -> Result<T, ConnectFault> {
         handle(self.packet()?.message()?)
     }
 
@@ -220,32 +220,32 @@ impl Connection {
         &self,
         question: &Frame,
         limit: Duration,
-        handle: impl FnOnce(Message<'_>) -> Result<T, ConnectError>,
-    ) -> Result<T, ConnectError> {
+        handle: impl FnOnce(Message<'_>) -> Result<T, ConnectFault>,
+    ) -> Result<T, ConnectFault> {
         handle(self.exchange(question, limit)?.message()?)
     }
 
-    fn exchange(&self, question: &Frame, limit: Duration) -> Result<Packet, ConnectError> {
+    fn exchange(&self, question: &Frame, limit: Duration) -> Result<Packet, ConnectFault> {
         self.send(question)?;
         self.answer(limit)
     }
 
-    fn answer(&self, limit: Duration) -> Result<Packet, ConnectError> {
+    fn answer(&self, limit: Duration) -> Result<Packet, ConnectFault> {
         if !readable(self.as_fd(), limit)? {
-            return Err(ConnectError::Silent(limit.as_millis()));
+            return Err(ConnectFault::Silent(limit.as_millis()));
         }
         self.packet()
     }
 
-    fn packet(&self) -> Result<Packet, ConnectError> {
+    fn packet(&self) -> Result<Packet, ConnectFault> {
         match self.take_packet() {
             // That the connection is gone is told once, before what lies there to be read.
-            Err(ConnectError::Ended) => self.take_packet(),
+            Err(ConnectFault::Ended) => self.take_packet(),
             taken => taken,
         }
     }
 
-    fn take_packet(&self) -> Result<Packet, ConnectError> {
+    fn take_packet(&self) -> Result<Packet, ConnectFault> {
         let mut bytes = Box::new([0; FRAME_MAX]);
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -260,13 +260,13 @@ impl Connection {
         .map_err(broken("receive"))?;
         let descriptors = take_descriptors(&mut ancillary);
         if received.bytes == 0 {
-            return Err(ConnectError::Ended);
+            return Err(ConnectFault::Ended);
         }
         if received
             .flags
             .intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC)
         {
-            return Err(ConnectError::Unexpected("more than a frame has room for"));
+            return Err(ConnectFault::Unexpected("more than a frame has room for"));
         }
         Ok(Packet {
             bytes,
@@ -303,21 +303,21 @@ fn hello(flags: u32) -> Frame {
     hello.encode()
 }
 
-fn greeting(packet: Packet) -> Result<Greeting, ConnectError> {
+fn greeting(packet: Packet) -> Result<Greeting, ConnectFault> {
     let welcome = welcome(packet.message()?)?;
     Ok((welcome, packet.descriptors))
 }
 
-fn welcome(message: Message<'_>) -> Result<Welcome, ConnectError> {
+fn welcome(message: Message<'_>) -> Result<Welcome, ConnectFault> {
     if let Message::Fault { code, text } = message {
         let text = text.into();
-        return Err(ConnectError::Fault { code, text });
+        return Err(ConnectFault::Fault { code, text });
     }
     let Message::Welcome(welcome) = message else {
-        return Err(ConnectError::Unexpected("no welcome after the hello"));
+        return Err(ConnectFault::Unexpected("no welcome after the hello"));
     };
     if welcome.version != tidegate_abi::VERSION {
-        return Err(ConnectError::Version {
+        return Err(ConnectFault::Version {
             found: welcome.version,
         });
     }
@@ -336,10 +336,10 @@ fn clock_offset_ns(agents_ns: u64, between: RangeInclusive<u64>) -> u64 {
     agents_ns.wrapping_sub(middle_ns)
 }
 
-fn broken(call: &'static str) -> impl Fn(Errno) -> ConnectError {
+fn broken(call: &'static str) -> impl Fn(Errno) -> ConnectFault {
     move |errno| match errno {
-        Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN => ConnectError::Ended,
-        other => ConnectError::Process {
+        Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN => ConnectFault::Ended,
+        other => ConnectFault::Process {
             call,
             source: other.into(),
         },
@@ -350,7 +350,7 @@ fn broken(call: &'static str) -> impl Fn(Errno) -> ConnectError {
 ///
 /// # Errors
 /// The kernel's refusal to wait.
-pub(crate) fn readable(fd: BorrowedFd<'_>, limit: Duration) -> Result<bool, ConnectError> {
+pub(crate) fn readable(fd: BorrowedFd<'_>, limit: Duration) -> Result<bool, ConnectFault> {
     let [ready] = wait([fd], Some(limit))?;
     Ok(ready)
 }
@@ -362,7 +362,7 @@ pub(crate) fn readable(fd: BorrowedFd<'_>, limit: Duration) -> Result<bool, Conn
 pub(crate) fn wait<const N: usize>(
     fds: [BorrowedFd<'_>; N],
     limit: Option<Duration>,
-) -> Result<[bool; N], ConnectError> {
+) -> Result<[bool; N], ConnectFault> {
     let deadline = limit.map(|limit| Instant::now() + limit);
     let mut polled = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
     loop {
@@ -372,7 +372,7 @@ pub(crate) fn wait<const N: usize>(
             Ok(_count) => return Ok(polled.map(|fd| !fd.revents().is_empty())),
             Err(Errno::INTR) => {}
             Err(errno) => {
-                return Err(ConnectError::Process {
+                return Err(ConnectFault::Process {
                     call: "poll",
                     source: io::Error::from(errno),
                 });

@@ -11,7 +11,57 @@ use tidegate_segment::os::way::Untrusted;
 
 /// Why there is no connection to an agent.
 #[derive(Debug, thiserror::Error)]
-pub enum ConnectError {
+#[error(transparent)]
+pub struct ConnectError(Box<ConnectFault>);
+
+/// Kinds of [`ConnectError`], for programs; the error's text is for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ConnectErrorKind {
+    /// The socket cannot be reached: most often no agent runs there.
+    NoAgent,
+    /// Somebody else could have put the socket there, or listens at it.
+    Untrusted,
+    /// The agent ended the connection.
+    Ended,
+    /// The agent took the connection and said nothing in time.
+    Silent,
+    /// The agent answered with a fault, such as that all places are taken.
+    TurnedAway,
+    /// The agent's messages or pages cannot be understood: upgrade the older of the two.
+    Incompatible,
+    /// This process has no room for what the client needs: memory, descriptors, a thread.
+    Process,
+}
+
+impl ConnectError {
+    /// What kind of error it is.
+    pub const fn kind(&self) -> ConnectErrorKind {
+        match *self.0 {
+            ConnectFault::Socket { .. } => ConnectErrorKind::NoAgent,
+            ConnectFault::Way(_) | ConnectFault::Peer { .. } => ConnectErrorKind::Untrusted,
+            ConnectFault::Ended => ConnectErrorKind::Ended,
+            ConnectFault::Silent(_) => ConnectErrorKind::Silent,
+            ConnectFault::Fault { .. } => ConnectErrorKind::TurnedAway,
+            ConnectFault::Frame(_)
+            | ConnectFault::Unexpected(_)
+            | ConnectFault::Version { .. }
+            | ConnectFault::Pages(_)
+            | ConnectFault::Header(_) => ConnectErrorKind::Incompatible,
+            ConnectFault::Process { .. } => ConnectErrorKind::Process,
+        }
+    }
+}
+
+impl From<ConnectFault> for ConnectError {
+    fn from(fault: ConnectFault) -> Self {
+        Self(Box::new(fault))
+    }
+}
+
+/// The same as the parts of the client tell it to each other.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConnectFault {
     /// The socket cannot be reached: most often no agent runs there.
     #[error("{path}: {call}: {source}; is the agent running with this runtime directory?", path = .path.display())]
     Socket {
@@ -81,7 +131,7 @@ pub enum ConnectError {
     },
 }
 
-impl ConnectError {
+impl ConnectFault {
     /// Whether there was no agent, or it went away: a new one may come at any moment.
     pub(crate) const fn is_nobody_there(&self) -> bool {
         matches!(self, Self::Socket { .. } | Self::Ended)
@@ -112,6 +162,7 @@ impl NameError {
 
 /// Why a listener is not watched.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ListenerError {
     /// The descriptor is something else.
     #[error("not a listening TCP socket ({0}); give the socket itself, after listen()")]

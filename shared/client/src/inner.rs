@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use crate::current::CurrentSession;
 use crate::entry::Entry;
-use crate::error::ConnectError;
+use crate::error::ConnectFault;
 use crate::keeper::Keeper;
 use crate::life::{Life, Phase};
+use crate::observer::Observing;
 use crate::session::Session;
 use crate::slot_word::SessionNumber;
 use crate::way::Way;
@@ -20,6 +21,7 @@ const RESOLVE_WITHIN: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(crate) struct Inner {
     sockets: Vec<PathBuf>,
+    observing: Observing,
     current: &'static CurrentSession,
 }
 
@@ -28,17 +30,26 @@ impl Inner {
     ///
     /// # Errors
     /// This process has no room for it (memory, descriptors, a thread).
-    pub(crate) fn begin(sockets: Vec<PathBuf>) -> Result<Self, ConnectError> {
+    pub(crate) fn begin(sockets: Vec<PathBuf>, observing: Observing) -> Result<Self, ConnectFault> {
         let life = Life::begin(1, &[])?;
         let session = Session::new(SessionNumber::FIRST, life, Way::Open);
         let current = CurrentSession::begin(session);
         Keeper::start(current, &sockets, life)?;
-        Ok(Self { sockets, current })
+        Ok(Self {
+            sockets,
+            observing,
+            current,
+        })
     }
 
     #[inline]
     pub(crate) fn session(&self) -> &'static Session {
         self.current.get()
+    }
+
+    #[inline(always)]
+    pub(crate) const fn observing(&self) -> &Observing {
+        &self.observing
     }
 
     pub(crate) const fn current(&self) -> &'static CurrentSession {

@@ -19,7 +19,7 @@ use crate::asker::Asker;
 use crate::connection::{Connection, readable, wait};
 use crate::current::CurrentSession;
 use crate::entry::Entry;
-use crate::error::ConnectError;
+use crate::error::ConnectFault;
 use crate::life::{Life, Phase, State};
 use crate::overflow::OverflowNames;
 use crate::pages::{Pages, retire};
@@ -84,11 +84,11 @@ enum End {
     /// The client is dropped.
     Closing,
     /// The agent or the seat is lost.
-    Lost(ConnectError),
+    Lost(ConnectFault),
 }
 
-impl From<ConnectError> for End {
-    fn from(error: ConnectError) -> Self {
+impl From<ConnectFault> for End {
+    fn from(error: ConnectFault) -> Self {
         Self::Lost(error)
     }
 }
@@ -102,7 +102,7 @@ impl Keeper {
         current: &'static CurrentSession,
         sockets: &[PathBuf],
         life: &'static Life,
-    ) -> Result<(), ConnectError> {
+    ) -> Result<(), ConnectFault> {
         let keeper = Self {
             current,
             sockets: sockets.to_vec(),
@@ -117,9 +117,9 @@ impl Keeper {
         // waits for it.
         signals::with_all_blocked(|| thread.spawn(move || keeper.run()))
             .map_err(io::Error::from)
-            .flatten()
+            .and_then(|started| started)
             .map(drop)
-            .map_err(|source| ConnectError::Process {
+            .map_err(|source| ConnectFault::Process {
                 call: "thread",
                 source,
             })
@@ -152,7 +152,7 @@ impl Keeper {
 
     /// Connects to the first agent that answers. The error is the most telling one: a socket that is
     /// there and does not answer says more than one that is missing.
-    fn connect(&self) -> Result<Service, ConnectError> {
+    fn connect(&self) -> Result<Service, ConnectFault> {
         let number = self.current.get().number().next();
         let mut telling = None;
         for path in &self.sockets {
@@ -164,11 +164,11 @@ impl Keeper {
                 },
             }
         }
-        Err(telling.unwrap_or(ConnectError::Unexpected("nothing: no socket is known")))
+        Err(telling.unwrap_or(ConnectFault::Unexpected("nothing: no socket is known")))
     }
 
     /// Takes a seat; where the agent gives none, prepares to ask it for each decision.
-    fn open(&self, path: &Path, number: SessionNumber) -> Result<Service, ConnectError> {
+    fn open(&self, path: &Path, number: SessionNumber) -> Result<Service, ConnectFault> {
         let (connection, seat) = Connection::open(path, self.pages.as_ref())?;
         let (way, pages) = if let Some(seat) = seat {
             let (seated, pages) = *seat;
@@ -186,13 +186,13 @@ impl Keeper {
         })
     }
 
-    fn way_without_a_seat(&self, path: &Path) -> Result<Way, ConnectError> {
+    fn way_without_a_seat(&self, path: &Path) -> Result<Way, ConnectFault> {
         let connection = Connection::open_to_ask(path)?;
         Ok(Way::Asking(Arc::new(Asker::new(connection, self.life))))
     }
 
     /// Serves a connection to its end; `Ok` when the client is dropped.
-    fn serve(&mut self, mut service: Service) -> Result<(), ConnectError> {
+    fn serve(&mut self, mut service: Service) -> Result<(), ConnectFault> {
         self.sharing = OverflowNames::begin(&service.way);
         self.life.lock().all_pending(self.life.listeners());
         let end = loop {
@@ -300,7 +300,7 @@ impl Keeper {
         self.resting.push((Instant::now(), board));
     }
 
-    fn take_answer(&mut self, service: &mut Service) -> Result<(), ConnectError> {
+    fn take_answer(&mut self, service: &mut Service) -> Result<(), ConnectFault> {
         match service.asked.take() {
             Some(Asked::Slot(entry)) => {
                 let (slot, shares) = service.connection.receive(slot_in)?;
@@ -321,7 +321,7 @@ impl Keeper {
             }
             None => {
                 service.connection.receive(|_message| Ok(()))?;
-                Err(ConnectError::Unexpected("an answer to no question"))
+                Err(ConnectFault::Unexpected("an answer to no question"))
             }
         }
     }
@@ -339,7 +339,7 @@ impl Keeper {
 }
 
 /// The slot that the agent answers with, and whether others share it.
-fn slot_in(message: Message<'_>) -> Result<(Slot, bool), ConnectError> {
+fn slot_in(message: Message<'_>) -> Result<(Slot, bool), ConnectFault> {
     if let Message::Resolved {
         slot: index,
         generation,
@@ -351,21 +351,21 @@ fn slot_in(message: Message<'_>) -> Result<(Slot, bool), ConnectError> {
         // The agent has no place for the name: it shares the slot of all such names.
         Ok((Slot::OVERFLOW, true))
     } else {
-        Err(ConnectError::Unexpected("no answer to a resolve"))
+        Err(ConnectFault::Unexpected("no answer to a resolve"))
     }
 }
 
 /// Whether the agent has heard of a listening socket. One that it does not watch counts for this
 /// process's own decisions alone.
-fn watched(message: Message<'_>) -> Result<(), ConnectError> {
+fn watched(message: Message<'_>) -> Result<(), ConnectFault> {
     if matches!(message, Message::Watched | Message::Fault { .. }) {
         return Ok(());
     }
-    Err(ConnectError::Unexpected("no answer to a watch"))
+    Err(ConnectFault::Unexpected("no answer to a watch"))
 }
 
-fn is_missing(error: &ConnectError) -> bool {
-    matches!(error, ConnectError::Socket { source, .. } if source.kind() == io::ErrorKind::NotFound)
+fn is_missing(error: &ConnectFault) -> bool {
+    matches!(error, ConnectFault::Socket { source, .. } if source.kind() == io::ErrorKind::NotFound)
 }
 
 /// How long to wait after some failures in a row: doubled each time, and spread by the low bits of

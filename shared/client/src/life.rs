@@ -15,7 +15,7 @@ use tidegate_segment::os::listener::Listener;
 use tidegate_segment::sync::{Ordering, Word};
 
 use crate::entry::Entry;
-use crate::error::ConnectError;
+use crate::error::ConnectFault;
 use crate::listeners::Listeners;
 use crate::long_permits::LongPermits;
 use crate::question::{ANSWER_WITHIN, About, Line, Question};
@@ -28,7 +28,7 @@ pub(crate) enum Phase {
     /// There is a session with the agent.
     Connected,
     /// There is none, and this is why.
-    Apart(ConnectError),
+    Apart(ConnectFault),
 }
 
 /// The state of one process. It is made once for each process and client, and never freed.
@@ -58,8 +58,13 @@ pub(crate) struct State {
     pub(crate) unwatched: VecDeque<Listener>,
     /// Other questions; the first may have been sent.
     pub(crate) questions: Line,
+    /// Ids of rules, and the generation of the set that they are of.
+    rule_ids: (Option<u64>, HashMap<u32, Arc<str>>),
     closing: bool,
 }
+
+/// Most ids of rules that are kept.
+const RULE_IDS_MAX: usize = 4096;
 
 impl Life {
     /// Begins the life number `number`, which differs from that of the parent, with the parent's
@@ -70,9 +75,9 @@ impl Life {
     pub(crate) fn begin(
         number: u64,
         listeners: &[Listener],
-    ) -> Result<&'static Self, ConnectError> {
+    ) -> Result<&'static Self, ConnectFault> {
         let fault = |call| {
-            move |errno: Errno| ConnectError::Process {
+            move |errno: Errno| ConnectFault::Process {
                 call,
                 source: errno.into(),
             }
@@ -87,6 +92,7 @@ impl Life {
             pending: VecDeque::new(),
             unwatched: listeners.iter().copied().collect(),
             questions: Line::default(),
+            rule_ids: (None, HashMap::new()),
             closing: false,
         };
         Ok(Box::leak(Box::new(Self {
@@ -208,6 +214,23 @@ impl Life {
         Some(question)
     }
 
+    /// The id of a rule in the set of a generation, kept or asked for; nothing is kept where that is not known.
+    pub(crate) fn rule_id(&self, number: u32, rules: Option<u64>) -> Option<Arc<str>> {
+        let state = self.lock();
+        let (kept, ids) = &state.rule_ids;
+        let known = ids.get(&number).filter(|_id| *kept == rules);
+        if let Some(id) = known {
+            return Some(Arc::clone(id));
+        }
+        drop(state);
+        let question = self.ask(About::Rule(number))?;
+        let id: Arc<str> = question.text()?.into();
+        if rules.is_some() {
+            self.lock().keep_rule_id(rules, number, &id);
+        }
+        Some(id)
+    }
+
     /// Counts a decision that admitted because there was nothing to decide on.
     pub(crate) fn count_open(&self) {
         self.open.count(1);
@@ -246,13 +269,22 @@ impl Life {
 }
 
 impl State {
+    fn keep_rule_id(&mut self, rules: Option<u64>, number: u32, id: &Arc<str>) {
+        let (kept, ids) = &mut self.rule_ids;
+        if *kept != rules || ids.len() >= RULE_IDS_MAX {
+            ids.clear();
+            *kept = rules;
+        }
+        ids.insert(number, Arc::clone(id));
+    }
+
     /// Whether the client is dropped.
     pub(crate) const fn is_closing(&self) -> bool {
         self.closing
     }
 
     /// Why there is no session, for a caller that gives up because of it.
-    pub(crate) fn take_error(&mut self) -> Option<ConnectError> {
+    pub(crate) fn take_error(&mut self) -> Option<ConnectFault> {
         if !matches!(self.phase, Phase::Apart(_)) {
             return None;
         }

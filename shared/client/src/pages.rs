@@ -10,7 +10,7 @@ use tidegate_segment::ledger::Ledger;
 use tidegate_segment::os::{map, memfd};
 use tidegate_segment::page::Page;
 
-use crate::error::ConnectError;
+use crate::error::ConnectFault;
 
 /// The pages of a session.
 #[derive(Debug)]
@@ -68,12 +68,12 @@ pub(crate) fn take(
     welcome: Welcome,
     descriptors: Vec<OwnedFd>,
     held: Option<&Pages>,
-) -> Result<Option<(Gate, Pages)>, ConnectError> {
+) -> Result<Option<(Gate, Pages)>, ConnectFault> {
     let Ok([board_file, ledger_file]) = <[OwnedFd; 2]>::try_from(descriptors) else {
-        return Err(ConnectError::Unexpected("a welcome without its two pages"));
+        return Err(ConnectFault::Unexpected("a welcome without its two pages"));
     };
     let words = |said: u64| {
-        usize::try_from(said).map_err(|_wide| ConnectError::Unexpected("a page of no size"))
+        usize::try_from(said).map_err(|_wide| ConnectFault::Unexpected("a page of no size"))
     };
     let (board_words, ledger_words) = (words(welcome.board_words)?, words(welcome.ledger_words)?);
     let board = memfd::open(memfd::Kind::Board, &board_file, board_words)?;
@@ -101,7 +101,7 @@ pub(crate) fn take(
     }
 }
 
-fn gate_on(pages: &Pages, welcome: Welcome) -> Result<Option<Gate>, ConnectError> {
+fn gate_on(pages: &Pages, welcome: Welcome) -> Result<Option<Gate>, ConnectFault> {
     let board = Board::open(pages.board)?;
     let (seat, generation) = (welcome.seat, welcome.seat_generation);
     let ledger = Ledger::open(pages.ledger, board.geometry()).ok();

@@ -1,6 +1,7 @@
 //! An admitted request.
 
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::time::Duration;
 
 use tidegate_abi::decision::Outcome;
@@ -11,8 +12,13 @@ use crate::session::Session;
 
 /// An admitted request in flight. It may move to another thread or into a future.
 ///
-/// Say how the request ended with [`Permit::ok`] or [`Permit::error`]; a permit that is dropped
-/// counts as [`Permit::ignore`].
+/// Say how the request ended with [`Permit::ok`], [`Permit::error`] or [`Permit::record`]; a permit that is dropped
+/// counts as [`Permit::ignore`], so an early return with `?` hides a failure from breakers. Choose with
+/// [`Permit::on_drop`], or let [`Resource::run`](crate::Resource::run) say it.
+///
+/// A permit that is kept over a fork does nothing in the child. One that is kept over a restart of the agent goes back
+/// to the seat it came from, if that was kept. One that is never dropped (`mem::forget`, a process that exits) stays in
+/// flight until the process ends.
 #[must_use = "the request is in flight until its permit is given back"]
 pub struct Permit {
     /// Where it goes back to; if that is over, nothing happens. `None`: nothing is to be given back.
@@ -21,9 +27,17 @@ pub struct Permit {
     words: [u64; 3],
 }
 
-/// In the bits that a ticket leaves free.
+/// Marks in the bits that a ticket leaves free: the first word is not a ticket's.
 const LONG: u64 = 1 << 63;
-const _: () = assert!(LONG & Ticket::FREE_BITS == LONG, "a ticket needs the bit");
+/// Dropped, the request failed.
+const DROPS_AS_ERROR: u64 = 1 << 62;
+/// Dropped, the request did its work.
+const DROPS_AS_OK: u64 = 1 << 61;
+const MARKS: u64 = LONG | DROPS_AS_ERROR | DROPS_AS_OK;
+const _: () = assert!(
+    MARKS & Ticket::FREE_BITS == MARKS,
+    "a ticket needs the bits"
+);
 const _: () = assert!(size_of::<Permit>() == 32, "a permit fits into registers");
 
 impl Permit {
@@ -74,21 +88,56 @@ impl Permit {
     }
 
     /// The request did its work; its response time counts.
-    #[inline]
-    pub fn ok(mut self) {
-        self.end(Outcome::Ok);
+    #[inline(always)]
+    pub fn ok(self) {
+        // There is nothing left for the drop to do.
+        ManuallyDrop::new(self).end(Outcome::Ok);
     }
 
     /// The request failed; its response time does not count.
+    #[inline(always)]
+    pub fn error(self) {
+        ManuallyDrop::new(self).end(Outcome::Error);
+    }
+
+    /// The request did its work if its result is `Ok`, and failed otherwise.
     #[inline]
-    pub fn error(mut self) {
-        self.end(Outcome::Error);
+    pub fn record<T, E>(self, result: &Result<T, E>) {
+        match result {
+            Ok(_) => self.ok(),
+            Err(_) => self.error(),
+        }
+    }
+
+    /// What it counts as where it is dropped: by an early return, a panic, or a task that is cancelled.
+    /// [`Outcome::Ignore`] by default.
+    #[inline]
+    pub const fn on_drop(mut self, outcome: Outcome) -> Self {
+        self.set_on_drop(outcome);
+        self
+    }
+
+    #[inline]
+    pub(crate) const fn set_on_drop(&mut self, outcome: Outcome) {
+        let mark = match outcome {
+            Outcome::Ok => DROPS_AS_OK,
+            Outcome::Error => DROPS_AS_ERROR,
+            Outcome::Ignore => 0,
+        };
+        let [marks, ..] = &mut self.words;
+        *marks = *marks & !(DROPS_AS_OK | DROPS_AS_ERROR) | mark;
+    }
+
+    /// The request ended so.
+    #[cfg(feature = "tower")]
+    pub(crate) fn end_as(self, outcome: Outcome) {
+        ManuallyDrop::new(self).end(outcome);
     }
 
     /// Nothing is known of how the request ended.
     #[inline]
     pub fn ignore(self) {
-        drop(self);
+        ManuallyDrop::new(self).end(Outcome::Ignore);
     }
 
     /// What its session keeps for it.
@@ -140,7 +189,13 @@ fn end(session: &Session, admitted: &Admitted, outcome: Outcome) {
 impl Drop for Permit {
     #[inline]
     fn drop(&mut self) {
-        self.end(Outcome::Ignore);
+        let [marks, ..] = self.words;
+        let outcome = match marks & (DROPS_AS_OK | DROPS_AS_ERROR) {
+            0 => Outcome::Ignore,
+            DROPS_AS_OK => Outcome::Ok,
+            _error => Outcome::Error,
+        };
+        self.end(outcome);
     }
 }
 

@@ -10,7 +10,7 @@ use tidegate_abi::message::{Frame, Message, Part};
 use tidegate_segment::board::Slot;
 
 use crate::entry::Entry;
-use crate::error::ConnectError;
+use crate::error::ConnectFault;
 use crate::parts::PartKey;
 use crate::seat::Seated;
 use crate::slot_word::SessionNumber;
@@ -100,7 +100,7 @@ impl Question {
         message: Message<'_>,
         seated: Option<&Seated>,
         number: SessionNumber,
-    ) -> Result<(), ConnectError> {
+    ) -> Result<(), ConnectFault> {
         if let About::Part { entry, key, .. } = &self.about {
             let node = node_in(message)?;
             if let Some(seated) = seated {
@@ -110,7 +110,7 @@ impl Question {
         } else if let Message::Ruled { id } = message {
             let _first = self.text.set(id.into());
         } else {
-            return Err(ConnectError::Unexpected("no answer to a rule"));
+            return Err(ConnectFault::Unexpected("no answer to a rule"));
         }
         let _first = self.done.set(());
         Ok(())
@@ -157,7 +157,7 @@ impl Line {
 }
 
 /// The node that the agent answers with; `None` if the resource's own is to serve.
-const fn node_in(message: Message<'_>) -> Result<Option<Slot>, ConnectError> {
+const fn node_in(message: Message<'_>) -> Result<Option<Slot>, ConnectFault> {
     if let Message::Resolved {
         slot: index,
         generation,
@@ -169,6 +169,6 @@ const fn node_in(message: Message<'_>) -> Result<Option<Slot>, ConnectError> {
     } else if let Message::Fault { .. } = message {
         Ok(None)
     } else {
-        Err(ConnectError::Unexpected("no answer to a resolve_part"))
+        Err(ConnectFault::Unexpected("no answer to a resolve_part"))
     }
 }

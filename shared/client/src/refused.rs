@@ -1,5 +1,6 @@
 //! What a caller hears who may not go on.
 
+use std::fmt;
 use std::time::Duration;
 
 use tidegate_abi::decision::{Reason, RefusalKind};
@@ -7,6 +8,7 @@ use tidegate_segment::gate::Refusal;
 
 /// A request that was refused: who, why, and when to come again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 #[error("refused by {} ({}){}, retry in {} ms", .kind.name(), .reason.name(), measured(*.value, *.limit), .retry_after.as_millis())]
 pub struct Refused {
     /// Kind of rule.
@@ -34,6 +36,11 @@ fn measured(value: u32, limit: u32) -> String {
 }
 
 impl Refused {
+    /// What refused, in a few words of a fixed set: `flow/qps rule 3`, `system/overload`.
+    pub fn by(&self) -> impl fmt::Display + use<> {
+        By(self.kind, self.reason, self.rule)
+    }
+
     /// HTTP status: 503 where a scope is overloaded, 429 where a rule refused.
     pub const fn http_status(&self) -> u16 {
         match self.kind {
@@ -50,6 +57,20 @@ impl Refused {
         let seconds = self.retry_after.as_secs();
         let started = u64::from(self.retry_after.subsec_nanos() > 0);
         seconds.saturating_add(started).max(1)
+    }
+}
+
+/// See [`Refused::by`].
+struct By(RefusalKind, Reason, Option<u32>);
+
+impl fmt::Display for By {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(kind, reason, rule) = self;
+        write!(f, "{}/{}", kind.name(), reason.name())?;
+        match rule {
+            Some(rule) => write!(f, " rule {rule}"),
+            None => Ok(()),
+        }
     }
 }
 

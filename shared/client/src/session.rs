@@ -106,6 +106,13 @@ impl Session {
         }
     }
 
+    /// The id of a rule in the set in force.
+    pub(crate) fn rule_id(&self, number: u32) -> Option<Arc<str>> {
+        let seated = self.way.seated();
+        let rules = seated.map(|seated| seated.gate.board().rules_generation());
+        self.life.rule_id(number, rules)
+    }
+
     /// Called in a forked child: leaves to the parent what is the parent's alone.
     pub(crate) fn let_go(&self) {
         if let Way::Asking(asker) = &self.way {
@@ -122,13 +129,13 @@ impl Session {
         }
     }
 
-    /// Decides where that takes no more than the express way of the pages. `None` = nothing was counted: decide with
-    /// [`Session::begin`].
+    /// Decides where that takes no more than the express way of the pages, for the request that `plain` makes of a
+    /// slot. `None` = nothing was counted: decide with [`Session::begin`].
     #[inline(always)]
     pub(crate) fn express(
         &'static self,
         entry: &Entry,
-        request: &Request<'_>,
+        plain: impl FnOnce(Slot) -> Option<Plain>,
     ) -> Option<Result<Ticket, Refusal>> {
         if self.forked() {
             return None;
@@ -137,18 +144,12 @@ impl Session {
             return None;
         };
         let slot = entry.slot(self.number)?;
-        let plain = self.plain(seated, slot, request)?;
-        seated.gate.express(seated, lane::current(), plain)
-    }
-
-    /// The request for the express way, which knows of accept queues what the board says: not for who sees
-    /// its own queue where that counts.
-    #[inline(always)]
-    fn plain(&self, seated: &Seated, slot: Slot, request: &Request<'_>) -> Option<Plain> {
+        // The express way knows of accept queues what the board says: it is not for who sees its own queue where
+        // that counts.
         if self.life.listeners().any() && seated.gate.is_pressed() {
             return None;
         }
-        Plain::of(slot, request)
+        seated.gate.express(seated, lane::current(), plain(slot)?)
     }
 
     /// Decides as for a name that got no slot.

@@ -2,6 +2,7 @@
 
 /// A door: a way of this process to the gate, in the words of the agent's `status`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Door {
     /// The process has a seat, and decides on the pages itself.
     Shm,
@@ -21,6 +22,7 @@ impl Door {
 
 /// How a client is doing.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Status {
     /// Whether there is a connection to an agent now.
     pub connected: bool,
@@ -32,4 +34,6 @@ pub struct Status {
     /// Requests that this process admitted because there was nothing to decide on: no agent yet, a
     /// seat that was taken away, or, without a seat, no answer.
     pub open: u64,
+    /// Panics of the [`Observer`](crate::Observer).
+    pub observer_panics: u64,
 }

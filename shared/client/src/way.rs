@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::asker::Asker;
-use crate::error::ConnectError;
+use crate::error::ConnectFault;
 use crate::seat::Seated;
 
 /// How a session decides.
@@ -31,10 +31,10 @@ impl Way {
     }
 
     /// Why it leads nowhere any more; `None` while it does.
-    pub(crate) fn lost(&self) -> Option<ConnectError> {
+    pub(crate) fn lost(&self) -> Option<ConnectFault> {
         match self {
             Self::Open => None,
-            Self::Seated(seated) => (!seated.gate.seated()).then_some(ConnectError::Ended),
+            Self::Seated(seated) => (!seated.gate.seated()).then_some(ConnectFault::Ended),
             Self::Asking(asker) => asker.lost(),
         }
     }

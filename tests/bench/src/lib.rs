@@ -1,5 +1,7 @@
 //! Pages, resources and gates to measure decisions on.
 
+pub mod agent;
+
 use std::hint::black_box;
 use std::num::NonZeroU64;
 

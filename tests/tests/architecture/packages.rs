@@ -57,13 +57,22 @@ const ARROWS: &[(&str, &[&str])] = &[
 const KEEPERS: &[(&str, &[&str])] = &[
     (
         "tokio",
-        &["tidegate-agent", "tidegate-tests", "tidegate-lab"],
+        // The client has it for its timer alone, where a service asks for that.
+        &[
+            "tidegate-agent",
+            "tidegate-client",
+            "tidegate-tests",
+            "tidegate-lab",
+        ],
     ),
     ("axum", &["tidegate-agent"]),
     ("hyper", &["tidegate-agent", "tidegate-tests"]),
     ("aya", &["tidegate-agent"]),
     ("prometheus", &["tidegate-agent"]),
-    ("tracing", &["tidegate-agent", "tidegate-tests"]),
+    (
+        "tracing",
+        &["tidegate-agent", "tidegate-client", "tidegate-tests"],
+    ),
     ("log", &["tidegate-agent"]),
     (
         "clap",

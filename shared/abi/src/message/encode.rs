@@ -26,8 +26,9 @@ impl Frame {
 
     /// Text longer than a name is cut at a character.
     fn put_text(&mut self, text: &str) {
-        let end = text.floor_char_boundary(NAME_MAX);
-        let text = text.get(..end).unwrap_or("");
+        let longest = text.len().min(NAME_MAX);
+        let text = (0..=longest).rev().find_map(|end| text.get(..end));
+        let text = text.unwrap_or("");
         self.put(&u16::try_from(text.len()).unwrap_or(0).to_le_bytes());
         self.put(text.as_bytes());
     }

@@ -1,4 +1,4 @@
-//! The express way: a resource with at most a plain QPS limit and a closed breaker, in a calm scope, on a
+//! The express way: a resource with at most plain limits, or a QPS limit and a closed breaker, in a calm scope, on a
 //! lane that has worked on it before. Most decisions are that, so they get a way without anything else on
 //! it, and without a call.
 
@@ -63,6 +63,12 @@ impl Desk {
     #[inline(always)]
     fn admit(&self) {
         self.places.take();
+        self.admit_in_place();
+    }
+
+    /// The same for a request that a concurrency rule gave its place on the node.
+    #[inline(always)]
+    fn admit_in_place(&self) {
         self.cell.passed(ONE);
         if let Some((totals, places)) = self.inbound {
             places.take();
@@ -132,7 +138,7 @@ impl Gate {
         let head = self.board.head(slot.index)?;
         let now_ns = clock.now_ns();
         let is_short = head.needs.any(Needs::SHORT);
-        let is_served = is_short || head.needs.0 & !Needs::QPS == 0;
+        let is_served = is_short || head.needs.0 & !(Needs::QPS | Needs::CONCURRENCY) == 0;
         if !is_served || head.generation != slot.generation {
             return None;
         }
@@ -156,6 +162,9 @@ impl Gate {
         } else {
             0
         };
+        if head.needs.any(Needs::CONCURRENCY) {
+            return self.express_in_place(clock, (lane, &desk, node), plain, now_ns);
+        }
         if head.needs.any(Needs::QPS) {
             let at = (now_ns, head.qps_limit);
             if let Err(refusal) = self.ask_window(clock, (lane, &desk, node), plain, at) {
@@ -164,6 +173,46 @@ impl Gate {
         }
         desk.admit();
         Some(Ok(Ticket::of(plain, now_ns, breaker)))
+    }
+
+    /// Decides where a concurrency rule is among them: its place first, since a window that is full is told by its
+    /// exchange, which is the last thing that can fail.
+    #[inline(never)]
+    fn express_in_place<C: Clock>(
+        &self,
+        clock: &C,
+        (lane, desk, node): (Lane, &Desk, Node),
+        plain: Plain,
+        now_ns: u64,
+    ) -> Option<Result<Ticket, Refusal>> {
+        let slot = plain.slot;
+        let (_view, record) = self.board.view_of(slot.index)?;
+        if record.needs.0 & !(Needs::QPS | Needs::CONCURRENCY) != 0
+            || !record.needs.any(Needs::CONCURRENCY)
+            || record.generation != slot.generation
+        {
+            // Another set came into force meanwhile.
+            return None;
+        }
+        let limit = record.concurrency_limit;
+        let cell = match self.take_place(slot, ONE, limit, node.refused_lately(now_ns)) {
+            Ok(cell) => cell,
+            Err(inflight) => {
+                node.count_refused(ONE, (inflight, limit), now_ns);
+                desk.refuse(RefusalKind::Flow);
+                let refusal = Refusal::concurrency(record.concurrency_rule, inflight, limit);
+                return Some(Err(refusal.spread(now_ns)));
+            }
+        };
+        if record.needs.any(Needs::QPS) {
+            let at = (now_ns, record.qps_limit);
+            if let Err(refusal) = self.ask_window(clock, (lane, desk, node), plain, at) {
+                cell.give_back();
+                return refusal.map(Err);
+            }
+        }
+        desk.admit_in_place();
+        Some(Ok(Ticket::of(plain, now_ns, 0)))
     }
 
     /// Counts a pass in the window, or a refusal where that is full.

@@ -83,10 +83,11 @@ impl Gate {
 
     fn take_plain_place<C>(&self, ask: &Ask<'_, C>, record: &Record) -> Result<Cell, Refusal> {
         let (limit, rule) = (record.concurrency_limit, record.concurrency_rule);
-        self.take_place(ask.slot, ask.request.count, limit)
+        let (node, count) = (self.ledger.node(ask.slot.index), ask.request.count);
+        let looks = node.is_none_or(|node| node.refused_lately(ask.now_ns));
+        self.take_place(ask.slot, count, limit, looks)
             .map_err(|inflight| {
-                if let Some(node) = self.ledger.node(ask.slot.index) {
-                    let count = ask.request.count;
+                if let Some(node) = node {
                     node.count_refused(count, (inflight, limit), ask.now_ns);
                 }
                 Refusal::concurrency(rule, inflight, limit).spread(ask.now_ns)

@@ -10,8 +10,8 @@
 //! race was lost. For one caller at a time that is Sentinel's order of events; for any number of
 //! callers no limit is exceeded in an aligned window.
 //!
-//! A resource with nothing but a plain QPS limit takes the express way (`express`), one with plain QPS
-//! and concurrency limits the short way (`flow`), all others the walk through their rules (`walk`).
+//! A resource with nothing but plain limits, or a QPS limit and a breaker, takes the express way (`express`) while
+//! its scopes are calm and the short way (`flow`) else, all others the walk through their rules (`walk`).
 
 mod degrade;
 mod express;

@@ -294,6 +294,15 @@ impl Node {
         self.line[field::LAST_NS].store(now_ns, Ordering::Relaxed);
     }
 
+    /// Whether [`Node::count_refused`] has counted anything in the last tenth of a second.
+    #[inline(always)]
+    pub fn refused_lately(&self, now_ns: u64) -> bool {
+        const LATELY_NS: u64 = 100_000_000;
+        // Relaxed: a hint. Never is 0, and long ago on any clock that has run for as long.
+        let last_ns = self.line[field::LAST_NS].load(Ordering::Relaxed);
+        last_ns != 0 && now_ns.saturating_sub(last_ns) < LATELY_NS
+    }
+
     /// Keeps the value measured and the limit of a refusal by the plain QPS rule.
     #[inline(always)]
     pub fn note_full(&self, (value, limit): (u32, u32), now_ns: u64) {

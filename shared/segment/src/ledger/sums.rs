@@ -134,11 +134,12 @@ impl Ledger {
         cell: impl Fn(usize) -> Option<(&'w Word, CellWord)>,
     ) -> u32 {
         let mut sum = 0_u32;
-        for lane in 0..self.geometry.lanes() {
-            let Some(row) = self.geometry.row(seat, lane) else {
-                break;
-            };
-            if !self.lane_used(row, word) {
+        let first = self.geometry.row(seat, 0).unwrap_or(usize::MAX);
+        let lanes = usize::try_from(self.geometry.lanes()).unwrap_or(0);
+        let rows = first..first.saturating_add(lanes);
+        let lines = self.totals.get(rows.clone()).unwrap_or(&[]);
+        for (row, line) in rows.zip(lines) {
+            if !is_marked(line, word) {
                 continue;
             }
             let Some((cell, tag)) = cell(row) else { break };
@@ -160,10 +161,9 @@ impl Ledger {
     /// memory file, and reading a hole allocates it.
     #[inline]
     pub(super) fn lane_used(&self, row: usize, word: SeatWord) -> bool {
-        self.totals.get(row).is_some_and(|totals| {
-            let mark = totals[total::INFLIGHT].load(Ordering::Acquire);
-            CellWord::unpack(mark).seat == word.generation
-        })
+        self.totals
+            .get(row)
+            .is_some_and(|totals| is_marked(totals, word))
     }
 
     /// Whether anything was ever asked of a node.
@@ -229,6 +229,13 @@ impl Ledger {
         counts.add_seat(self, board, seat);
         counts
     }
+}
+
+/// Whether the totals of a lane are those of a holder of its seat.
+#[inline(always)]
+fn is_marked(totals: &[Word; total::WORDS], word: SeatWord) -> bool {
+    let mark = totals[total::INFLIGHT].load(Ordering::Acquire);
+    CellWord::unpack(mark).seat == word.generation
 }
 
 impl NodeCounts {

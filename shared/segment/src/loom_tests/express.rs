@@ -162,3 +162,29 @@ fn loom_a_refusal_names_the_rule_whose_limit_was_asked() {
         thread.join().unwrap();
     });
 }
+
+#[test]
+fn loom_a_concurrency_limit_holds_on_the_express_way_and_never_leaks() {
+    loom::model(|| {
+        let mut pages = pages(3, 2);
+        let slot = pages.resource(Record {
+            needs: Needs(Needs::CONCURRENCY),
+            concurrency_limit: 1,
+            ..Record::default()
+        });
+        let gates = [1, 2].map(|seat| worked(&mut pages, seat, slot));
+        let threads = gates.map(|gate| thread::spawn(move || express(&gate, slot)));
+        let answers = threads.map(|thread| thread.join().unwrap());
+        let admitted = answers.iter().flatten().count();
+        assert!(admitted <= 1, "{admitted} admitted of a limit of 1");
+        let inflight = || pages.ledger.node_inflight(&pages.board, slot);
+        assert_eq!(inflight(), admitted as u32);
+        for (gate, answer) in gates.iter().zip(answers) {
+            match answer {
+                Ok(ticket) => end(gate, ticket, Outcome::Ok),
+                Err(refusal) => assert_eq!(refusal.kind, RefusalKind::Flow),
+            }
+        }
+        assert_eq!(inflight(), 0);
+    });
+}

@@ -92,7 +92,7 @@ impl Gate {
             if limits.inflight == u32::MAX {
                 continue;
             }
-            *place = match self.take_place(slot, ask.request.count, limits.inflight) {
+            *place = match self.take_place(slot, ask.request.count, limits.inflight, true) {
                 Ok(cell) => Some(cell),
                 Err(inflight) => {
                     places.iter().flatten().for_each(Cell::give_back);

@@ -1,0 +1,116 @@
+//! What a service pays for a request, through the client against a running agent with its real scopes, beside the gate
+//! alone, governor and two reads of the clock, in one run: `cargo bench --bench client`.
+//!
+//! | group | what is done |
+//! |---|---|
+//! | `no_rule`, `flow`, `flow_breaker`, `concurrency` | `enter` + `ok` behind these rules, none of which refuses |
+//! | `refused` | one `enter` that a flow rule refuses |
+//! | `threads` | `enter` + `ok` with flow rule and breaker, by so many threads on one resource: time for each |
+//! | `beside` | two reads of the clock; one check of governor |
+//!
+//! The agent is the program that `TIDEGATE` names, or the one that was built last.
+
+use std::num::NonZeroU32;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use governor::{Quota, RateLimiter};
+use tidegate_abi::decision::Outcome;
+use tidegate_decisions::agent::{self, CASES, FLOW_BREAKER, NO_RULE, RunningAgent, ask};
+use tidegate_decisions::{NEVER_REACHED, Pages, breaker, enter, exit, flow};
+use tidegate_limits::breaker::trip::Trip;
+use tidegate_segment::board::ClockSource;
+use tidegate_segment::clock::{Calibration, monotonic_ns, read_both};
+
+/// The time stamp counter, calibrated over a few milliseconds.
+fn counter() -> ClockSource {
+    let first = read_both();
+    while monotonic_ns() < first.ns + 20_000_000 {}
+    let calibration = Calibration::between(first, read_both()).expect("a counter that advances");
+    ClockSource::Counter(calibration)
+}
+
+fn by_client(criterion: &mut Criterion) {
+    let Some(agent) = RunningAgent::start() else {
+        println!("SKIPPED: no agent was built: cargo build --release, or name one in TIDEGATE");
+        return;
+    };
+    let client = agent::client(&agent.runtime_dir());
+    for case in CASES {
+        let resource = client.resource(case).expect("a name");
+        for _call in 0..64 {
+            ask(&resource);
+        }
+        criterion.bench_function(&format!("{case}/client"), |bencher| {
+            bencher.iter(|| ask(&resource));
+        });
+    }
+    let mut group = criterion.benchmark_group("threads");
+    let resource = client.resource(FLOW_BREAKER).expect("a name");
+    for threads in [1_u32, 2, 8, 16, 200] {
+        group.bench_function(threads.to_string(), |bencher| {
+            bencher.iter_custom(|calls| {
+                let each = calls.div_ceil(threads.into());
+                let begin = Instant::now();
+                thread::scope(|scope| {
+                    for _thread in 0..threads {
+                        scope.spawn(|| (0..each).for_each(|_call| drop(ask(&resource))));
+                    }
+                });
+                begin.elapsed()
+            });
+        });
+    }
+    group.finish();
+    let status = client.status();
+    assert_eq!(status.open, 0, "every decision was made on the pages");
+}
+
+fn by_gate(criterion: &mut Criterion) {
+    let never_slow = Trip::SlowRatio {
+        max_rt_ns: 3_600_000_000_000,
+        ratio: 0.5,
+    };
+    let mut pages = Pages::by(counter(), monotonic_ns());
+    let slots = [
+        (NO_RULE, pages.plain("no_rule", None)),
+        ("flow", pages.plain("flow", Some(NEVER_REACHED))),
+        (
+            FLOW_BREAKER,
+            pages.ruled("flow_breaker", &[flow(NEVER_REACHED), breaker(never_slow)]),
+        ),
+        ("refused", pages.plain("refused", Some(0))),
+    ];
+    let gate = pages.gate();
+    for (case, slot) in slots {
+        let decide = || {
+            if let Some(ticket) = enter(&gate, slot) {
+                exit(&gate, &ticket, Outcome::Ok);
+            }
+        };
+        (0..64).for_each(|_call| decide());
+        criterion.bench_function(&format!("{case}/gate"), |bencher| bencher.iter(decide));
+    }
+}
+
+fn beside(criterion: &mut Criterion) {
+    criterion.bench_function("beside/two clock reads", |bencher| {
+        bencher.iter(|| (Instant::now(), Instant::now()));
+    });
+    let quota = Quota::per_second(NonZeroU32::new(NEVER_REACHED).expect("more than none"));
+    let governor = RateLimiter::direct(quota);
+    criterion.bench_function("beside/governor", |bencher| {
+        bencher.iter(|| governor.check().is_ok());
+    });
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default()
+        .warm_up_time(Duration::from_millis(300))
+        .measurement_time(Duration::from_secs(2))
+        .sample_size(30);
+    targets = by_client, by_gate, beside
+}
+criterion_main!(benches);
