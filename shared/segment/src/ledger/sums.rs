@@ -137,9 +137,9 @@ impl Ledger {
         let first = self.geometry.row(seat, 0).unwrap_or(usize::MAX);
         let lanes = usize::try_from(self.geometry.lanes()).unwrap_or(0);
         let rows = first..first.saturating_add(lanes);
-        let lines = self.totals.get(rows.clone()).unwrap_or(&[]);
-        for (row, line) in rows.zip(lines) {
-            if !is_marked(line, word) {
+        let totals = self.totals.get(rows.clone()).unwrap_or(&[]);
+        for (row, of_lane) in rows.zip(totals) {
+            if !is_marked(of_lane, word) {
                 continue;
             }
             let Some((cell, tag)) = cell(row) else { break };
