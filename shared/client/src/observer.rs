@@ -30,14 +30,12 @@ use crate::refused::Refused;
 /// ```
 pub trait Observer: Send + Sync + 'static {
     /// A request was refused.
-    fn refused(&self, resource: &str, refused: &Refused) {
-        let _unheard = (resource, refused);
-    }
+    #[expect(unused_variables, reason = "it hears nothing by default")]
+    fn refused(&self, resource: &str, refused: &Refused) {}
 
     /// A request was admitted because there was nothing to decide on, see [`Status::open`](crate::Status::open).
-    fn admitted_open(&self, resource: &str) {
-        let _unheard = resource;
-    }
+    #[expect(unused_variables, reason = "it hears nothing by default")]
+    fn admitted_open(&self, resource: &str) {}
 }
 
 /// An observer that puts `tidegate.refused_by` into the span that the refused request runs in.

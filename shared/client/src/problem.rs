@@ -10,15 +10,15 @@ use crate::refused::Refused;
 impl Refused {
     /// The HTTP answer to the request: 429 or 503, `Retry-After` where coming again helps, and a body of
     /// [`Refused::problem`] about `resource`.
-    pub fn to_response(&self, resource: &str) -> Response<String> {
-        let mut response = self.to_head().map(|()| self.problem(resource));
+    pub fn to_response(self, resource: &str) -> Response<String> {
+        let mut response = self.head().map(|()| self.problem(resource));
         let json = HeaderValue::from_static("application/problem+json");
         response.headers_mut().insert(CONTENT_TYPE, json);
         response
     }
 
     /// The same without a body.
-    pub(crate) fn to_head(&self) -> Response<()> {
+    pub(crate) fn head(&self) -> Response<()> {
         let mut response = Response::new(());
         *response.status_mut() =
             StatusCode::from_u16(self.http_status()).unwrap_or(StatusCode::SERVICE_UNAVAILABLE);

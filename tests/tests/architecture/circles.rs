@@ -8,7 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::source::{self, Code};
 
 /// Packages that are looked at.
-const PACKAGES: &[&str] = &["agent", "shared/abi", "shared/limits", "shared/segment"];
+const PACKAGES: &[&str] = &[
+    "agent",
+    "shared/abi",
+    "shared/client",
+    "shared/limits",
+    "shared/segment",
+];
 
 /// A circle that there may be: the package, its files, and why they are one thing.
 type Circle = (&'static str, &'static [&'static str], &'static str);

@@ -7,7 +7,7 @@ use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use tidegate_abi::decision::Outcome;
 
-use super::protocol::of_grpc;
+use super::grpc_status::of_grpc;
 use crate::Permit;
 
 pin_project! {

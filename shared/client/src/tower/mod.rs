@@ -41,6 +41,7 @@
 //! ```
 
 mod body;
+mod grpc_status;
 mod protocol;
 
 use std::fmt;

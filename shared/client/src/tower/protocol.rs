@@ -8,6 +8,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use tidegate_abi::decision::{Outcome, RefusalKind};
 
 use super::body::GuardedBody;
+use super::grpc_status::{GRPC_STATUS, of_grpc};
 use crate::{Permit, Refused};
 
 /// What the layer does with answers whose body is an `R`.
@@ -42,7 +43,7 @@ pub struct Custom<G>(pub(super) G);
 
 impl<R: Default> Refuse<R> for NoBody {
     fn refuse(&self, _resource: &str, refused: &Refused) -> Response<R> {
-        refused.to_head().map(|()| R::default())
+        refused.head().map(|()| R::default())
     }
 }
 
@@ -163,8 +164,6 @@ impl<R: http_body::Body, W: Refuse<R>> Protocol<R> for Streamed<W> {
     }
 }
 
-const GRPC_STATUS: &str = "grpc-status";
-
 impl<R: http_body::Body + Default> Protocol<R> for Grpc {
     type Body = GuardedBody<R>;
 
@@ -201,16 +200,4 @@ impl<R: http_body::Body + Default> Protocol<R> for Grpc {
             None => GuardedBody::until_trailers(body, permit),
         })
     }
-}
-
-/// How a call ended by its `grpc-status`; `None` without one. What the service could not do is its failure, as with HTTP.
-pub(super) fn of_grpc(trailers: &HeaderMap) -> Option<Outcome> {
-    let status = trailers.get(GRPC_STATUS)?.to_str().ok()?;
-    Some(match status {
-        // CANCELLED
-        "1" => Outcome::Ignore,
-        // UNKNOWN, DEADLINE_EXCEEDED, UNIMPLEMENTED, INTERNAL, UNAVAILABLE, DATA_LOSS
-        "2" | "4" | "12" | "13" | "14" | "15" => Outcome::Error,
-        _of_the_caller => Outcome::Ok,
-    })
 }
