@@ -16,12 +16,15 @@ const SECOND: u64 = 1_000 * MS;
 
 /// The most passes in any half-open window of that length.
 fn most_in_a_window(passes: &[(u64, u32)], window_ns: u64) -> u32 {
-    let (mut inside, mut sum, mut most) = (VecDeque::new(), 0, 0);
+    let (mut inside, mut sum, mut most) = (VecDeque::<(u64, u32)>::new(), 0, 0);
     for (at, n) in passes {
         inside.push_back((*at, *n));
         sum += n;
-        while let Some((_, gone)) = inside.pop_front_if(|(first, _)| *first + window_ns <= *at) {
+        while let Some((first, gone)) = inside.front()
+            && first + window_ns <= *at
+        {
             sum -= gone;
+            inside.pop_front();
         }
         most = most.max(sum);
     }
