@@ -10,11 +10,11 @@ use tidegate_segment::board::ScopeReport;
 use tidegate_segment::ledger::ScopeCounts;
 
 use super::declared_cpus;
+use super::group_path::is_below;
 use super::mailbox::Mailbox;
 use super::measure::Tick;
 use super::plan::Planned;
 use super::request::Event;
-use super::services_cpu::is_below;
 use super::snapshot::ScopeSnapshot;
 use crate::recording::{Record, line};
 use crate::signal::{GroupKey, Neighbour, PatternKey, Readings, TopThreads};

@@ -6,13 +6,11 @@
 //!
 //! It is not known while a caller is about whose group is not watched: then the host's whole use stands for it.
 
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
-
 use tidegate_abi::signal::SignalId;
 use tidegate_limits::law::HISTORY_TICKS;
 
 use super::counts::Counts;
+use super::group_path::is_below;
 use super::pages::Pages;
 use super::scope::{Place, Scope};
 use crate::signal::Sampler;
@@ -98,27 +96,5 @@ impl ServicesCpu {
         let scopes = scopes.iter().zip(&self.served);
         let served = scopes.filter(|(_scope, served)| **served);
         served.filter_map(|(scope, _served)| scope.as_ref()?.group.as_ref())
-    }
-}
-
-/// Whether a group's path is below another's. By bytes, for there may be hundreds of both in a tick.
-pub(super) fn is_below(path: &Path, above: &Path) -> bool {
-    let (path, above) = (path.as_os_str().as_bytes(), above.as_os_str().as_bytes());
-    let above = above.strip_suffix(b"/").unwrap_or(above);
-    let rest = path.strip_prefix(above);
-    rest.is_some_and(|rest| rest.len() > 1 && rest.first() == Some(&b'/'))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_is_below_those_that_its_parts_begin_with() {
-        let below = |path: &str, above: &str| is_below(Path::new(path), Path::new(above));
-        assert!(below("/a/b", "/a") && below("/a/b/c", "/a") && below("/a", "/"));
-        assert!(
-            !below("/a", "/a") && !below("/ab", "/a") && !below("/", "/") && !below("/a", "/a/b")
-        );
     }
 }
