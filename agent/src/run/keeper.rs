@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tidegate_segment::clock::monotonic_ns;
+use tracing::Instrument as _;
 
 use super::live::{self, LiveLine, print};
 use super::rule_keep::RuleKeep;
@@ -126,6 +127,11 @@ impl Keeper {
 
     /// Reads everything again: configuration, then rules.
     pub(super) async fn reload(&mut self) {
+        let span = tracing::info_span!("reload", of = "all");
+        self.reload_all().instrument(span).await;
+    }
+
+    async fn reload_all(&mut self) {
         ready::reloading();
         // Who asks is told, also what was told before.
         self.complained.clear();
@@ -133,7 +139,7 @@ impl Keeper {
             Ok(warnings) => {
                 self.context.warnings.set(warnings);
                 self.note_config();
-                self.reload_rules().await;
+                self.read_rules().await;
             }
             Err(faults) => self.complain(Instead::Configuration, &faults),
         }
@@ -142,6 +148,11 @@ impl Keeper {
 
     /// Reads the rules again.
     pub(super) async fn reload_rules(&mut self) {
+        let span = tracing::info_span!("reload", of = "rules");
+        self.read_rules().instrument(span).await;
+    }
+
+    async fn read_rules(&mut self) {
         match reload::rules(&self.config, &self.context.tenants, &self.keep).await {
             Ok(rules) => {
                 self.rules = rules;

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use rustix::net::SocketType;
 use tokio_seqpacket::{UnixSeqpacket, UnixSeqpacketListener};
+use tracing::Instrument as _;
 
 use super::Settings;
 use super::accept::Failures;
@@ -121,11 +122,10 @@ impl Entrance {
         match self.bounds.gate_connections.take(holder) {
             Ok(place) => {
                 let stage = self.stage.clone();
-                drop(tokio::spawn(serve(
-                    stage,
-                    (socket, self.hello_deadline),
-                    place,
-                )));
+                let served = serve(stage, (socket, self.hello_deadline), place);
+                let Holder { uid, pid } = holder;
+                let connection = tracing::info_span!("connection", pid, uid);
+                drop(tokio::spawn(served.instrument(connection)));
             }
             Err(no_place) => {
                 // Who finds no place here either hears nothing: telling takes memory and files, too.

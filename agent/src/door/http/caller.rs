@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::Router;
 use tidegate_segment::clock::Clock as _;
 use tokio::net::{UnixListener, UnixStream};
+use tracing::Instrument as _;
 
 use super::answer::over_the_bound;
 use super::connection::Bounded;
@@ -131,13 +132,15 @@ impl Callers {
     pub(super) async fn serve(mut self, routes: Router) {
         loop {
             let (stream, caller) = self.accept().await;
+            let Holder { uid, pid } = caller.holder;
+            let connection = tracing::info_span!("connection", pid, uid);
             let served = Served {
                 routes: routes.clone(),
                 bounds: Arc::clone(&self.context.bounds),
                 holder: caller.holder,
                 caller: Some(caller),
             };
-            tokio::spawn(served.on(stream));
+            tokio::spawn(served.on(stream).instrument(connection));
         }
     }
 
