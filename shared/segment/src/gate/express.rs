@@ -163,7 +163,7 @@ impl Gate {
             0
         };
         if head.needs.any(Needs::CONCURRENCY) {
-            return self.express_in_place(clock, (lane, &desk, node), plain, now_ns);
+            return self.express_in_place(clock, lane, plain, now_ns);
         }
         if head.needs.any(Needs::QPS) {
             let at = (now_ns, head.qps_limit);
@@ -176,16 +176,19 @@ impl Gate {
     }
 
     /// Decides where a concurrency rule is among them: its place first, since a window that is full is told by its
-    /// exchange, which is the last thing that can fail.
+    /// exchange, which is the last thing that can fail. Looks everything up again, so that others need not keep it at
+    /// hand.
     #[inline(never)]
     fn express_in_place<C: Clock>(
         &self,
         clock: &C,
-        (lane, desk, node): (Lane, &Desk, Node),
+        lane: Lane,
         plain: Plain,
         now_ns: u64,
     ) -> Option<Result<Ticket, Refusal>> {
         let slot = plain.slot;
+        let desk = Desk::of(&self.rows.row(lane)?, slot, plain.direction)?;
+        let node = self.ledger.node(slot.index)?;
         let (_view, record) = self.board.view_of(slot.index)?;
         if record.needs.0 & !(Needs::QPS | Needs::CONCURRENCY) != 0
             || !record.needs.any(Needs::CONCURRENCY)
@@ -206,7 +209,7 @@ impl Gate {
         };
         if record.needs.any(Needs::QPS) {
             let at = (now_ns, record.qps_limit);
-            if let Err(refusal) = self.ask_window(clock, (lane, desk, node), plain, at) {
+            if let Err(refusal) = self.ask_window(clock, (lane, &desk, node), plain, at) {
                 cell.give_back();
                 return refusal.map(Err);
             }
