@@ -8,7 +8,10 @@ mod arguments;
 mod ending;
 pub mod gate_socket;
 pub mod http;
+pub mod kind;
 pub mod membership;
+pub mod offer;
+pub mod open_error;
 pub mod open_files;
 pub mod settings;
 pub mod socket_file;
@@ -16,19 +19,22 @@ pub mod socket_path;
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tidegate_abi::decision::Outcome;
 use tidegate_segment::clock::monotonic_ns;
 use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
-use crate::config::METRICS_HINT;
 use crate::host::Agent;
-use crate::host::bounds::Bounds;
-use gate_socket::{GateSocket, Offer};
+use crate::host::bounds::{Bounds, GATE_CONNECTIONS};
+use offer::Offer;
 
+pub use kind::{Door, DoorKind};
+pub use open_error::OpenError;
 pub use settings::Settings;
 
 /// How often it is told at most that permits were not given back.
@@ -39,28 +45,6 @@ const SWEEP: Duration = Duration::from_millis(500);
 
 /// Most threads that answer. A decision takes less time than to hand it to another core.
 const THREADS_MAX: usize = 4;
-
-/// Why the doors could not be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// A socket could not be placed.
-    #[error(transparent)]
-    Path(#[from] socket_path::PathError),
-    /// The metrics would be readable from other machines.
-    #[error("http.metrics_listen = \"{0}\": is not a loopback address; {METRICS_HINT}")]
-    Remote(SocketAddr),
-    /// Nothing can listen at the address of the metrics.
-    #[error(
-        "http.metrics_listen = \"{address}\": cannot listen: {error}; choose another port (`--metrics-listen 127.0.0.1:9470`, \
-         or the option), or none (`--metrics-listen off`)"
-    )]
-    Metrics {
-        /// The address.
-        address: SocketAddr,
-        /// What the system said.
-        error: io::Error,
-    },
-}
 
 /// Most threads that look up the scopes of those who connect. A look reads a file or two; in a storm of
 /// connections the others wait their turn.
@@ -80,11 +64,20 @@ pub fn runtime() -> io::Result<Runtime> {
         .build()
 }
 
+/// Every kind of door. A new one is a folder and its line here.
+pub const DOORS: &[DoorKind] = &[gate_socket::DOOR, http::DOOR];
+
+/// The first of the agent's sockets that is not in a directory.
+pub fn missing_socket(directory: &Path) -> Option<&'static str> {
+    let mut names = DOORS.iter().map(|door| door.file_name);
+    names.find(|name| !socket_file::is_socket(directory, name))
+}
+
 /// The doors, placed and listening. Nobody is answered before [`Doors::serve`].
 #[derive(Debug)]
 pub struct Doors {
-    gate_socket: GateSocket,
-    http: http::Listeners,
+    doors: Vec<Box<dyn Door>>,
+    bounds: Arc<Bounds>,
 }
 
 impl Doors {
@@ -93,35 +86,41 @@ impl Doors {
     /// # Errors
     /// Another agent owns the directory, something else lies there, or the system refuses.
     pub fn open(settings: &Settings) -> Result<Self, OpenError> {
+        let bounds = Arc::new(Bounds::new(open_files::connections(GATE_CONNECTIONS)));
+        let doors = DOORS.iter().map(|kind| (kind.open)(settings, &bounds));
         Ok(Self {
-            gate_socket: GateSocket::open(settings)?,
-            http: http::Listeners::open(settings)?,
+            doors: doors.collect::<Result<_, _>>()?,
+            bounds,
         })
     }
 
     /// What connections and their users may take.
     pub const fn bounds(&self) -> &Arc<Bounds> {
-        self.gate_socket.bounds()
+        &self.bounds
     }
 
     /// Address of the metrics over TCP; `None` where they are off.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
-        self.http.metrics_address()
+        self.doors.iter().find_map(|door| door.metrics_address())
     }
 
-    /// Lets services hand pages back before anybody is served, see [`GateSocket::gather`].
-    pub async fn gather(&mut self, limit: Duration, look: impl FnMut(Offer) -> bool) {
-        self.gate_socket.gather(limit, look).await;
+    /// Lets services hand pages back before anybody is served, see [`Door::gather`].
+    pub async fn gather(&mut self, limit: Duration, mut look: impl FnMut(Offer) -> bool) {
+        for door in &mut self.doors {
+            door.gather(limit, &mut look).await;
+        }
     }
 
     /// Answers on all doors until it is dropped.
-    pub async fn serve(self, context: Arc<Agent>) {
-        tokio::join!(
-            self.gate_socket.serve(Arc::clone(&context)),
-            self.http.serve(Arc::clone(&context)),
-            end_timed_permits(Arc::clone(&context)),
-            membership::follow(context),
-        );
+    pub async fn serve(self, agent: Arc<Agent>) {
+        let mut serving = JoinSet::new();
+        for door in self.doors {
+            serving.spawn(door.serve(Arc::clone(&agent)));
+        }
+        serving.spawn(end_timed_permits(Arc::clone(&agent)));
+        serving.spawn(membership::follow(agent));
+        // A door that ends takes nobody else with it.
+        while serving.join_next().await.is_some() {}
     }
 }
 
@@ -155,8 +154,6 @@ async fn end_timed_permits(context: Arc<Agent>) {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use std::path::Path;
-
     use super::*;
     use socket_path::Access;
 

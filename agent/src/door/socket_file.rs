@@ -11,8 +11,8 @@ use rustix::net::SocketType;
 use tidegate_segment::os::way::Way;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
+use super::settings::Settings;
 use super::socket_path::{self, Access, PathError};
-use super::{Settings, gate_socket, http};
 
 /// How often a socket's file is looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -132,12 +132,8 @@ fn identity(path: &Path) -> Result<Identity, Errno> {
     lstat(path).map(|stat| (stat.st_dev, stat.st_ino))
 }
 
-/// The first of the agent's sockets that is not in a directory.
-pub fn missing(directory: &Path) -> Option<&'static str> {
-    let is_socket = |name: &&str| {
-        let stat = lstat(directory.join(name));
-        stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Socket)
-    };
-    let mut names = [gate_socket::FILE_NAME, http::FILE_NAME].into_iter();
-    names.find(|name| !is_socket(name))
+/// Whether a socket of that name is in a directory.
+pub(super) fn is_socket(directory: &Path, name: &str) -> bool {
+    let stat = lstat(directory.join(name));
+    stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Socket)
 }

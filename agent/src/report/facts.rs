@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use tidegate_segment::board::Slot;
 use tidegate_segment::clock::monotonic_ns;
 
+use super::Word;
 use crate::host::tenants::Named;
-use crate::telemetry::facts::Facts;
+use crate::telemetry::facts::{Facts, SourceFacts};
 use crate::tenant::permit::Outstanding;
 
 /// Where the rules in force are from.
@@ -25,6 +26,24 @@ pub struct RulesReport {
     pub read_s: Option<f64>,
     /// Whether the last reload of configuration and rules was taken over.
     pub reload_ok: bool,
+    /// Where the rules of all tenants are from.
+    pub sources: Vec<RuleSourceReport>,
+}
+
+/// A source of rules.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RuleSourceReport {
+    /// A path or an address.
+    pub name: String,
+    /// Word for its kind.
+    pub kind: Word,
+    /// `present` or `missing`, when it was read last.
+    pub state: Word,
+    /// Version of the set that it gave last: equal for equal texts. 16 hexadecimal digits.
+    pub version: String,
+    /// Faults of that set; where there are any, the rules before stay in force.
+    pub faults: usize,
 }
 
 /// Permits given over HTTP, which no process holds.
@@ -51,6 +70,19 @@ impl RulesReport {
             found: facts.rules_directory.is_dir(),
             read_s: facts.rules_read.map(|read| read.elapsed().as_secs_f64()),
             reload_ok,
+            sources: facts.sources.iter().map(RuleSourceReport::of).collect(),
+        }
+    }
+}
+
+impl RuleSourceReport {
+    fn of(source: &SourceFacts) -> Self {
+        Self {
+            name: source.name.clone(),
+            kind: source.kind.into(),
+            state: source.state.into(),
+            version: format!("{:016x}", source.version),
+            faults: source.faults,
         }
     }
 }

@@ -196,7 +196,7 @@ impl Circle<'_> {
 mod tests {
     use super::*;
     use crate::rule::Body;
-    use crate::rule_source::directory::read;
+    use crate::rule_source::form::read;
     use crate::schema::source::Source;
 
     /// Rules of which each relates one resource to another.

@@ -8,7 +8,7 @@ use super::flow::FlowOptions;
 use super::param::ParamOptions;
 use super::system::SystemOptions;
 use super::{Quirks, RuleSet};
-use crate::rule_source::directory::read;
+use crate::rule_source::form::read;
 use crate::schema::settings::Settings;
 use crate::schema::source::Source;
 

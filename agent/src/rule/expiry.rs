@@ -162,7 +162,7 @@ mod tests {
 
     use super::*;
     use crate::rule::Quirks;
-    use crate::rule_source::directory::read;
+    use crate::rule_source::form::read;
     use crate::schema::source::Source;
 
     fn set(count: u32, expires: &str) -> RuleSet {

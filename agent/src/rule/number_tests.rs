@@ -225,7 +225,9 @@ fn loaded(name: &str, text: &str) -> Result<RuleSet, Vec<Fault>> {
     let sound = "[[flow]]\nresource = \"sound\"\ncount = 1\n";
     fs::write(directory.path().join("a-sound.toml"), sound).unwrap();
     fs::write(directory.path().join(name), text).unwrap();
-    DirectorySource::new(directory.path(), Quirks::None).load()
+    DirectorySource::new(directory.path())
+        .read()
+        .build(Quirks::None)
 }
 
 /// What was taken of all that was tried, each as `FORM FIELD VALUE`.

@@ -103,7 +103,7 @@ fn shadowed_marks(rules: &[Rule]) -> Vec<Fault> {
 #[cfg(test)]
 mod tests {
     use crate::rule::{Quirks, RuleSet};
-    use crate::rule_source::directory::read;
+    use crate::rule_source::form::read;
     use crate::schema::fault::Fault;
     use crate::schema::source::Source;
 

@@ -50,7 +50,7 @@ impl RuleSet {
 #[cfg(test)]
 mod tests {
     use crate::rule::{Fate, Quirks, RuleSet};
-    use crate::rule_source::directory::read;
+    use crate::rule_source::form::read;
     use crate::schema::source::Source;
 
     fn set() -> RuleSet {

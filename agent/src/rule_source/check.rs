@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{DirectorySource, RuleSource as _, of_config};
+use super::Sources;
 use crate::config::{Config, Given, Loaded};
 use crate::schema::fault::{Fault, Place};
 use crate::schema::source::{Source, shown};
@@ -73,9 +73,7 @@ pub fn given(asked: &Given) -> Report {
             report.warnings.extend(warnings);
             let file = asked.file.as_deref();
             report.faults.extend(of_machine(&config, file));
-            for source in of_config::sources(&config) {
-                check_rules(&source, &mut report);
-            }
+            check_rules(&Sources::of(&config), &mut report);
         }
         Err(faults) => report.faults.extend(faults),
     }
@@ -113,9 +111,27 @@ fn place_of(source: &Source, [table, option]: [&str; 2]) -> Option<Place> {
     Some(source.place(option.span().start))
 }
 
-fn check_rules(source: &DirectorySource, report: &mut Report) {
-    match source.load() {
-        Ok(set) => report.warnings.extend(set.warnings().iter().cloned()),
-        Err(faults) => report.faults.extend(faults),
+/// Tenants that share a source share what is wrong with it.
+fn check_rules(sources: &Sources, report: &mut Report) {
+    let sets = sources.read();
+    let (mut faults, mut warnings) = (Vec::new(), Vec::new());
+    for tenant in sources.tenants() {
+        match tenant.build_alone(tenant.of_all(&sets)) {
+            Ok(set) => warnings.extend(set.warnings().iter().cloned()),
+            Err(found) => faults.extend(found),
+        }
     }
+    report.faults.extend(each_once(faults));
+    report.warnings.extend(each_once(warnings));
+}
+
+/// Each of them once, in their order.
+pub fn each_once(faults: Vec<Fault>) -> Vec<Fault> {
+    let mut once: Vec<Fault> = Vec::new();
+    for fault in faults {
+        if !once.contains(&fault) {
+            once.push(fault);
+        }
+    }
+    once
 }

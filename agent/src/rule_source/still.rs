@@ -1,37 +1,99 @@
-//! Reads rules when no file is half written.
+//! Reads rules when no file is half written, and again when one has changed.
 
 use std::ffi::OsStr;
 use std::time::Duration;
 
-use super::DirectorySource;
-use super::directory::is_rule_file;
-use super::last_good::Document;
+use super::form::is_rule_file;
+use super::last_good::DIRECTORY;
 use super::look::{Look, STILL};
+use super::{
+    DirectorySource, DirectoryWatch, NextSet, RuleSource, SetStream, SourceSet, SourceState,
+};
 use crate::calendar::unix_now;
-use crate::rule::RuleSet;
 use crate::schema::fault::Fault;
 
 /// Longest wait for files to be still.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+impl RuleSource for DirectorySource {
+    fn name(&self) -> String {
+        self.path()
+    }
+
+    fn kind(&self) -> &'static str {
+        DIRECTORY
+    }
+
+    fn state(&self) -> SourceState {
+        if self.is_missing() {
+            SourceState::Missing
+        } else {
+            SourceState::Present
+        }
+    }
+
+    fn read(&self) -> SourceSet {
+        self.read_files()
+    }
+
+    fn follow(&self) -> Box<dyn SetStream> {
+        Box::new(DirectorySets::new(self.clone()))
+    }
+}
+
+/// The sets of a directory.
+#[derive(Debug)]
+struct DirectorySets {
+    source: DirectorySource,
+    watch: DirectoryWatch,
+    /// Whether a set is due whatever the watch says: the first one, or one whose reading was dropped.
+    is_due: bool,
+}
+
+impl DirectorySets {
+    fn new(source: DirectorySource) -> Self {
+        Self {
+            watch: DirectoryWatch::new(source.directory()),
+            source,
+            is_due: true,
+        }
+    }
+}
+
+impl SetStream for DirectorySets {
+    fn next(&mut self) -> NextSet<'_> {
+        Box::pin(async {
+            if !self.is_due {
+                if let Err(error) = self.watch.changed().await {
+                    tracing::warn!(event = "rules_not_watched", %error, "the rules are not watched; send SIGHUP after a change");
+                    return std::future::pending().await;
+                }
+                self.is_due = true;
+            }
+            let set = self.source.read_still().await;
+            self.is_due = false;
+            set
+        })
+    }
+}
+
 /// A set that was read from files which stood still meanwhile, or which of them did not.
 enum Tried {
-    Read(Result<(RuleSet, Vec<Document>), Vec<Fault>>),
+    Read(Box<SourceSet>),
     Moving(Look, Look),
 }
 
 impl DirectorySource {
-    /// Reads all rules anew, with the texts they are from, once no file has changed for 50 ms. Run inside a tokio runtime with time enabled.
-    ///
-    /// # Errors
-    /// Every fault; a file that never stops changing is one.
-    pub async fn load_still(&self) -> Result<(RuleSet, Vec<Document>), Vec<Fault>> {
+    /// Reads all rules anew once no file has changed for 50 ms. A file that never stops changing is a fault. Run inside
+    /// a tokio runtime with time enabled.
+    pub async fn read_still(&self) -> SourceSet {
         let begun = tokio::time::Instant::now();
         loop {
             match self.try_still().await {
-                Tried::Read(rules) => return rules,
+                Tried::Read(set) => return *set,
                 Tried::Moving(before, after) if begun.elapsed() >= PATIENCE => {
-                    return Err(vec![self.never_still(&before, &after)]);
+                    let fault = self.never_still(&before, &after);
+                    return self.empty().with_faults([fault]);
                 }
                 Tried::Moving(..) => {}
             }
@@ -48,11 +110,11 @@ impl DirectorySource {
             }
             before = after;
         }
-        let rules = self.load_documents();
+        let set = Box::new(self.read_files());
         // What was written while it was read may be half in the rules.
         let after = self.look();
         if after == before {
-            Tried::Read(rules)
+            Tried::Read(set)
         } else {
             Tried::Moving(before, after)
         }

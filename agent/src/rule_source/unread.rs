@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::directory::{file_name, is_rule_file};
+use super::form::{file_name, is_rule_file};
 use crate::schema::fault::Fault;
 
 /// Files that are named; the rest is only counted.

@@ -9,7 +9,7 @@ use inotify::{Inotify, WatchDescriptor, WatchMask};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use super::directory::is_rule_file;
+use super::form::is_rule_file;
 use super::look::Look;
 
 /// Room for some dozens of events.

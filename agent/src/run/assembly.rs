@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use tidegate_segment::clock::monotonic_ns;
 
 use super::keeper::Keeper;
+use super::rule_feed::RuleFeed;
 use super::rule_keep::RuleKeep;
 use super::serve::remove_sockets;
 use super::taking::{self, Taking};
@@ -21,10 +22,9 @@ use crate::host::Agent;
 use crate::host::tenants::{Conditions, Named, Tenants};
 use crate::procfs::Roots;
 use crate::recording::{self, Recorder, Tap};
-use crate::rule_source::{DirectoryWatch, of_config};
 use crate::signal::{PressureTriggers, Sampler};
 use crate::telemetry::config_warnings::ConfigWarnings;
-use crate::telemetry::facts::Facts;
+use crate::telemetry::facts::{Facts, SourceFacts};
 use crate::telemetry::reload::LastReading;
 use crate::telemetry::scrape::Metrics;
 use crate::tenant::{self, TakenUp, Tenant};
@@ -36,8 +36,7 @@ pub(super) struct Assembly {
     pub(super) doors: Doors,
     pub(super) ticking: Ticking,
     pub(super) recorder: Option<Recorder>,
-    /// Of the directories of rules, begun before the rules were read: a change in between is seen.
-    pub(super) watches: Vec<DirectoryWatch>,
+    pub(super) feed: RuleFeed,
     pub(super) directory: PathBuf,
 }
 
@@ -48,15 +47,15 @@ pub(super) async fn assemble(options: Options) -> Result<Assembly, Ended> {
     let settings = door::Settings::of(&loaded.config, options.directory.clone());
     let mut doors = Doors::open(&settings)?;
     let directory = options.directory.clone();
-    let watches = watches(&loaded.config);
-    let begun = Box::pin(begin(options, (started, loaded), &mut doors)).await;
+    let feed = Box::pin(RuleFeed::open(&loaded.config)).await;
+    let begun = Box::pin(begin(options, (started, loaded), (&mut doors, &feed))).await;
     let (keeper, ticking, recorder) = begun.inspect_err(|_ended| remove_sockets(&directory))?;
     Ok(Assembly {
         keeper,
         doors,
         ticking,
         recorder,
-        watches,
+        feed,
         directory,
     })
 }
@@ -65,11 +64,11 @@ pub(super) async fn assemble(options: Options) -> Result<Assembly, Ended> {
 async fn begin(
     options: Options,
     (started, loaded): (Instant, Loaded),
-    doors: &mut Doors,
+    (doors, feed): (&mut Doors, &RuleFeed),
 ) -> Result<(Box<Keeper>, Ticking, Option<Recorder>), Ended> {
     let Loaded { config, warnings } = loaded;
     let (tenants, pages) = Box::pin(tenants(&options, &config, doors)).await?;
-    let begun = Box::pin(begin_rules(&config, &tenants, &options)).await?;
+    let begun = Box::pin(begin_rules(feed, &tenants, &options)).await?;
     let metrics = Arc::new(make_metrics()?);
     let Begun {
         handle,
@@ -81,6 +80,7 @@ async fn begin(
         &options.directory,
         options.config.file.as_deref(),
         (&config, begun.0.rules),
+        feed.facts(),
     );
     let context = Arc::new(Agent {
         tenants,
@@ -124,12 +124,12 @@ fn tenant_names(config: &Config) -> impl Iterator<Item = Arc<str>> {
 
 /// Puts the rules in force that there are.
 async fn begin_rules(
-    config: &Config,
+    feed: &RuleFeed,
     tenants: &Tenants,
     options: &Options,
 ) -> Result<Box<(begin_rules::Begun, RuleKeep)>, Ended> {
     let keep = RuleKeep::start(&options.state);
-    let begun = Box::pin(begin_rules::begin(config, tenants, &keep)).await;
+    let begun = Box::pin(begin_rules::begin(feed, tenants, &keep)).await;
     if options.strict && !begun.faults.is_empty() {
         return Err(Ended::Invalid(begun.faults));
     }
@@ -156,23 +156,24 @@ fn keeper(
 }
 
 /// What is told of an agent with a configuration and so many rules in force.
-fn facts(directory: &Path, config_file: Option<&Path>, (config, rules): (&Config, usize)) -> Facts {
+fn facts(
+    directory: &Path,
+    config_file: Option<&Path>,
+    (config, rules): (&Config, usize),
+    sources: Vec<SourceFacts>,
+) -> Facts {
     Facts {
         directory: directory.to_owned(),
         config_file: config_file.map(Path::to_owned),
         rules_directory: config.rules.dir.clone(),
         rules,
         rules_read: Some(Instant::now()),
+        sources,
         metrics_listen: config
             .http
             .metrics_enabled
             .then_some(config.http.metrics_listen),
     }
-}
-
-fn watches(config: &Config) -> Vec<DirectoryWatch> {
-    let directories = of_config::directories(config).into_iter();
-    directories.map(DirectoryWatch::new).collect()
 }
 
 fn load(given: &Given) -> Result<Loaded, Ended> {

@@ -1,7 +1,7 @@
 //! What is kept while the agent runs: the configuration and rules in force, and what was shown.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,15 +9,15 @@ use tidegate_segment::clock::monotonic_ns;
 use tracing::Instrument as _;
 
 use super::live::{self, LiveLine, print};
+use super::rule_feed::RuleFeed;
 use super::rule_keep::RuleKeep;
 use super::state_line::state_line;
 use super::{ready, reload, start_text, told};
 use crate::config::{Config, Given};
 use crate::control::Snapshot;
-use crate::door::socket_file;
+use crate::door;
 use crate::host::Agent;
 use crate::recording::Notes;
-use crate::rule_source::of_config;
 use crate::schema::fault::Fault;
 use crate::telemetry::reload::Instead;
 use crate::tenant::breakers::BreakerWatch;
@@ -120,18 +120,13 @@ impl Keeper {
         &self.config.rules.dir
     }
 
-    /// The directories of all tenants' rules, each once.
-    pub(super) fn rules_directories(&self) -> BTreeSet<PathBuf> {
-        of_config::directories(&self.config)
-    }
-
-    /// Reads everything again: configuration, then rules.
-    pub(super) async fn reload(&mut self) {
+    /// Reads everything again: configuration, then the sources that it names.
+    pub(super) async fn reload(&mut self, feed: &mut RuleFeed) {
         let span = tracing::info_span!("reload", of = "all");
-        self.reload_all().instrument(span).await;
+        self.reload_all(feed).instrument(span).await;
     }
 
-    async fn reload_all(&mut self) {
+    async fn reload_all(&mut self, feed: &mut RuleFeed) {
         ready::reloading();
         // Who asks is told, also what was told before.
         self.complained.clear();
@@ -139,21 +134,23 @@ impl Keeper {
             Ok(warnings) => {
                 self.context.warnings.set(warnings);
                 self.note_config();
-                self.read_rules().await;
+                *feed = RuleFeed::open(&self.config).await;
+                self.read_rules(feed).await;
             }
             Err(faults) => self.complain(Instead::Configuration, &faults),
         }
         ready::ready();
     }
 
-    /// Reads the rules again.
-    pub(super) async fn reload_rules(&mut self) {
+    /// Puts in force what the sources gave last.
+    pub(super) async fn reload_rules(&mut self, feed: &RuleFeed) {
         let span = tracing::info_span!("reload", of = "rules");
-        self.read_rules().instrument(span).await;
+        self.read_rules(feed).instrument(span).await;
     }
 
-    async fn read_rules(&mut self) {
-        match reload::rules(&self.config, &self.context.tenants, &self.keep).await {
+    async fn read_rules(&mut self, feed: &RuleFeed) {
+        self.context.facts.lock().sources = feed.facts();
+        match reload::rules(feed, &self.context.tenants, &self.keep).await {
             Ok(rules) => {
                 self.rules = rules;
                 self.complained.clear();
@@ -267,7 +264,7 @@ impl Keeper {
         let tenants = self.context.tenants.iter();
         let clients = tenants.map(|named| named.tenant.clients().count()).sum();
         let refused = self.context.reload.refused();
-        let missing = socket_file::missing(&self.context.facts.lock().directory);
+        let missing = door::missing_socket(&self.context.facts.lock().directory);
         let line = state_line(self.rules, clients, snapshot, refused.as_ref(), missing);
         if line != self.told_state {
             ready::state(&line);

@@ -12,6 +12,7 @@ mod log;
 mod outlet;
 mod ready;
 mod reload;
+mod rule_feed;
 mod rule_keep;
 mod serve;
 mod start_text;

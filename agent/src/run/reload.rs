@@ -6,32 +6,36 @@ use std::time::Duration;
 use tidegate_segment::board::RuleFault;
 use tidegate_segment::clock::monotonic_ns;
 
+use super::rule_feed::RuleFeed;
 use super::rule_keep::RuleKeep;
 use crate::config::{Config, Given, Loaded};
 use crate::control::{Handle, Plan};
 use crate::host::tenants::{Named, Tenants};
 use crate::rule::RuleSet;
 use crate::rule::expiry::Moment;
-use crate::rule_source::{DirectorySource, RuleSource as _, check, of_config};
+use crate::rule_source::of_config::TenantSources;
+use crate::rule_source::{SourceSet, check};
 use crate::schema::fault::Fault;
 use crate::tenant::Tenant;
 use crate::tenant::directory::{PublishFault, Published, TooSoon};
 use crate::tenant::rule_index::RuleIndex;
 
-/// Reads the rules of every tenant and puts those of each in force as one. Returns how many there are.
+/// Puts in force what the sources of each tenant gave last, as one set. Returns how many rules there are.
 ///
 /// # Errors
 /// Every fault of the rules, each once. The rules before stay in force for the tenants whose rules are
 /// at fault, and for them alone.
 pub(super) async fn rules(
-    config: &Config,
+    feed: &RuleFeed,
     tenants: &Tenants,
     keep: &RuleKeep,
 ) -> Result<usize, Vec<Fault>> {
     let (mut count, mut faults) = (0_usize, Vec::new());
     for named in tenants.iter() {
-        let source = of_config::source_for(config, &named.name);
-        match Box::pin(rules_of(&source, named, keep)).await {
+        let Some(own) = feed.sources().of_tenant(&named.name) else {
+            continue;
+        };
+        match Box::pin(rules_of(feed, own, (named, keep))).await {
             Ok(rules) => count = count.saturating_add(rules),
             Err(found) => faults.extend(found),
         }
@@ -39,41 +43,38 @@ pub(super) async fn rules(
     if faults.is_empty() {
         Ok(count)
     } else {
-        Err(each_once(faults))
+        Err(check::each_once(faults))
     }
-}
-
-/// Tenants that share a directory share its faults.
-pub(super) fn each_once(faults: Vec<Fault>) -> Vec<Fault> {
-    let mut once: Vec<Fault> = Vec::new();
-    for fault in faults {
-        if !once.contains(&fault) {
-            once.push(fault);
-        }
-    }
-    once
 }
 
 async fn rules_of(
-    source: &DirectorySource,
-    named: &Named,
-    keep: &RuleKeep,
+    feed: &RuleFeed,
+    own: &TenantSources,
+    (named, keep): (&Named, &RuleKeep),
 ) -> Result<usize, Vec<Fault>> {
-    let (rules, documents) = source.load_still().await?;
-    source.check_successor(&rules, named.tenant.directory().rule_index().rules())?;
-    let count = begin(source, rules, &named.tenant).await?;
-    keep.keep(&named.name, documents);
+    let rules = own.build(own.of_all(feed.last()))?;
+    let index = named.tenant.directory().rule_index();
+    feed.sources()
+        .check_successor(own, (&rules, index.rules()))?;
+    let count = begin(rules, &named.tenant, &origins(own, feed.last())).await?;
+    keep.keep(&named.name, own.of_all(feed.last()));
     Ok(count)
 }
 
-/// Puts rules in force that were read from a source, and says what is odd about them. Returns how many there are.
+/// The names of a tenant's sources, for messages.
+pub(super) fn origins(own: &TenantSources, sets: &[SourceSet]) -> String {
+    let names: Vec<&str> = own.of_all(sets).map(|set| set.origin.as_str()).collect();
+    names.join(", ")
+}
+
+/// Puts rules in force that were read from sources, and says what is odd about them. Returns how many there are.
 ///
 /// # Errors
 /// The pages have no room for them; the rules before stay in force.
 pub(super) async fn begin(
-    source: &DirectorySource,
     mut rules: RuleSet,
     tenant: &Tenant,
+    origins: &str,
 ) -> Result<usize, Vec<Fault>> {
     let before = Arc::clone(tenant.directory().rule_index().rules());
     // What was said of the same files is not said again.
@@ -84,7 +85,7 @@ pub(super) async fn begin(
     }
     rules.begin(&before, Moment::now());
     let rules = Arc::new(rules);
-    put_in_force(&rules, tenant, &source.name()).await?;
+    put_in_force(&rules, tenant, origins).await?;
     Ok(rules.rules().len())
 }
 

@@ -1,11 +1,14 @@
 //! Keeps good rules for the next start, by a thread of its own: a disk that hangs holds no reload up.
 
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use crate::background::{Background, END_WITHIN};
 use crate::config::TENANTS_MAX;
-use crate::rule_source::last_good::{DIRECTORY, Document, Fault, Key, LastGood};
+use crate::rule_source::SourceSet;
+use crate::rule_source::last_good::{Document, Fault, Key, LastGood};
 
 /// Sets that wait at most: one of each tenant, and as many again.
 const QUEUE: usize = 2 * (TENANTS_MAX + 1);
@@ -39,24 +42,32 @@ impl RuleKeep {
         }
     }
 
-    /// Keeps what a tenant's rules were made of.
-    pub(super) fn keep(&self, tenant: &str, documents: Vec<Document>) {
+    /// Keeps what a tenant's rules were made of: the texts of each kind of source together.
+    pub(super) fn keep(&self, tenant: &str, sets: impl Iterator<Item: Borrow<SourceSet>>) {
         let Some((queue, _thread)) = &self.writer else {
             return;
         };
-        let key = key(tenant);
-        if queue.try_send(Job { key, documents }).is_err() {
-            tracing::warn!(
-                event = "last_good_not_kept",
-                tenant,
-                "{NOT_KEPT}: the disk does not keep up"
-            );
+        let mut by_kind: BTreeMap<&'static str, Vec<Document>> = BTreeMap::new();
+        for set in sets {
+            let set: &SourceSet = set.borrow();
+            let documents = by_kind.entry(set.kind).or_default();
+            documents.extend(set.documents.iter().cloned());
+        }
+        for (kind, documents) in by_kind {
+            let key = key(tenant, kind);
+            if queue.try_send(Job { key, documents }).is_err() {
+                tracing::warn!(
+                    event = "last_good_not_kept",
+                    tenant,
+                    "{NOT_KEPT}: the disk does not keep up"
+                );
+            }
         }
     }
 
-    /// What is kept of a tenant. What cannot be taken is said and counts as nothing.
-    pub(super) fn load(&self, tenant: &str) -> Option<Vec<Document>> {
-        let loaded = self.store.load(&key(tenant));
+    /// What is kept of a tenant from this kind of source. What cannot be taken is said and counts as nothing.
+    pub(super) fn load(&self, tenant: &str, kind: &'static str) -> Option<Vec<Document>> {
+        let loaded = self.store.load(&key(tenant, kind));
         let said = |error: &Fault| tracing::warn!(event = "last_good_refused", %error, "the last good rules are not taken");
         loaded.inspect_err(said).ok().flatten()
     }
@@ -73,10 +84,10 @@ impl RuleKeep {
 const NOT_KEPT: &str =
     "the rules in force are not kept: a start with a fault in the rules has no last good ones";
 
-fn key(tenant: &str) -> Key {
+fn key(tenant: &str, kind: &'static str) -> Key {
     Key {
         tenant: tenant.to_owned(),
-        kind: DIRECTORY,
+        kind,
     }
 }
 

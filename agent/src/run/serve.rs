@@ -6,18 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::task::{JoinError, JoinHandle, JoinSet};
+use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::assembly::Assembly;
 use super::{Ended, ready, system};
 use crate::control::Ticking;
-use crate::door::{Doors, gate_socket, http};
+use crate::door::{DOORS, Doors};
 use crate::host::Agent;
 use crate::recording::Recorder;
-use crate::rule_source::DirectoryWatch;
 
 /// Time between two looks for the first tick.
 const FIRST_TICK_LOOK: Duration = Duration::from_millis(10);
@@ -32,12 +29,11 @@ pub(super) async fn serve(assembled: Assembly) -> Result<(), Ended> {
         doors,
         ticking,
         recorder,
-        watches,
+        mut feed,
         directory,
     } = assembled;
     let mut end = End::new()?;
     let mut reload = listen(SignalKind::hangup())?;
-    let mut watch = Watch::on(watches);
     let mut second = every(Duration::from_secs(1));
     let mut watchdog = ready::watchdog().map(every);
     let mut doors = open(doors, Arc::clone(kept.context()));
@@ -60,15 +56,8 @@ pub(super) async fn serve(assembled: Assembly) -> Result<(), Ended> {
                 Box::pin(kept.strain_rules()).await;
             }
             () = kept.next_end() => Box::pin(kept.end_rules()).await,
-            _ = reload.recv() => {
-                let before = kept.rules_directories();
-                Box::pin(kept.reload()).await;
-                let now = kept.rules_directories();
-                if now != before {
-                    watch = Watch::on(now.into_iter().map(DirectoryWatch::new));
-                }
-            }
-            () = watch.changed() => Box::pin(kept.reload_rules()).await,
+            _ = reload.recv() => Box::pin(kept.reload(&mut feed)).await,
+            () = feed.changed() => Box::pin(kept.reload_rules(&feed)).await,
         }
     }
     ready::stopping();
@@ -88,7 +77,7 @@ fn clean_up(directory: &Path, ticking: Ticking, recorder: Option<Recorder>) {
 }
 
 pub(super) fn remove_sockets(directory: &Path) {
-    for socket in [gate_socket::FILE_NAME, http::FILE_NAME] {
+    for socket in DOORS.iter().map(|door| door.file_name) {
         remove(&directory.join(socket));
     }
 }
@@ -165,49 +154,4 @@ impl End {
             _ = self.interrupt.recv() => {}
         }
     }
-}
-
-/// Watches the directories of rules: a task for each.
-#[derive(Debug)]
-struct Watch {
-    changes: Receiver<()>,
-    _tasks: JoinSet<()>,
-}
-
-impl Watch {
-    fn on(watches: impl IntoIterator<Item = DirectoryWatch>) -> Self {
-        // Room for one is enough: all rules are read after any change.
-        let (tell, changes) = channel(1);
-        let mut tasks = JoinSet::new();
-        for watch in watches {
-            tasks.spawn(watch_on(watch, tell.clone()));
-        }
-        Self {
-            changes,
-            _tasks: tasks,
-        }
-    }
-
-    /// Waits until rules have changed.
-    async fn changed(&mut self) {
-        if self.changes.recv().await.is_none() {
-            // Nothing is watched.
-            std::future::pending::<()>().await;
-        }
-    }
-}
-
-async fn watch_on(mut watch: DirectoryWatch, tell: Sender<()>) {
-    loop {
-        if let Err(error) = watch.changed().await {
-            return give_up(&error);
-        }
-        if matches!(tell.try_send(()), Err(TrySendError::Closed(()))) {
-            return;
-        }
-    }
-}
-
-fn give_up(error: &io::Error) {
-    tracing::warn!(event = "rules_not_watched", %error, "the rules are not watched; send SIGHUP after a change");
 }

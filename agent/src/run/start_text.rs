@@ -7,7 +7,7 @@ use tidegate_abi::signal::SignalId;
 
 use super::keeper::Keeper;
 use crate::control::{ScopeSnapshot, Snapshot};
-use crate::door::{gate_socket, http};
+use crate::door::{DOORS, http};
 use crate::procfs::Lack;
 use crate::procfs::{Fault, Missing};
 use crate::words::paragraph;
@@ -27,7 +27,7 @@ fn write_places(text: &mut String, keeper: &Keeper, directory: &Path) -> std::fm
         text,
         "tidegate {version} serves (pid {pid}); Ctrl-C ends it"
     )?;
-    for socket in [gate_socket::FILE_NAME, http::FILE_NAME] {
+    for socket in DOORS.iter().map(|door| door.file_name) {
         writeln!(text, "  socket   {}", directory.join(socket).display())?;
     }
     let http = &keeper.config().http;

@@ -8,7 +8,7 @@ use tidegate_abi::geometry::Geometry;
 use tidegate_segment::board::Process;
 
 use crate::door::Doors;
-use crate::door::gate_socket::Offer;
+use crate::door::offer::Offer;
 use crate::tenant::kept::KEPT_FOR;
 use crate::tenant::left::{Left, NotTaken, Proved};
 use crate::tenant::seat_life;

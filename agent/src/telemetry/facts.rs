@@ -17,6 +17,23 @@ pub struct Facts {
     pub rules: usize,
     /// When they were read.
     pub rules_read: Option<Instant>,
+    /// The sources of rules, as each was when it was read last.
+    pub sources: Vec<SourceFacts>,
     /// Where metrics are served over TCP.
     pub metrics_listen: Option<SocketAddr>,
+}
+
+/// A source of rules.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceFacts {
+    /// A path or an address.
+    pub name: String,
+    /// Word for its kind.
+    pub kind: &'static str,
+    /// Word for how it is.
+    pub state: &'static str,
+    /// Version of the set that it gave last.
+    pub version: u64,
+    /// Faults of that set.
+    pub faults: usize,
 }

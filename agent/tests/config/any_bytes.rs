@@ -5,7 +5,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use tidegate_agent::config::Config;
 use tidegate_agent::rule::{Quirks, RuleSet};
-use tidegate_agent::rule_source::directory;
+use tidegate_agent::rule_source::form;
 use tidegate_agent::schema::fault::Fault;
 use tidegate_agent::schema::source::Source;
 
@@ -14,7 +14,7 @@ fn read_all(text: &str) -> Vec<Fault> {
     let config = Source::new("tidegate.toml", text);
     let mut faults = Config::parse(&config).err().unwrap_or_default();
     for name in ["a.toml", "flow.json", "param.json", "x.json"] {
-        let read = directory::read(Path::new(name), &Source::new(name, text));
+        let read = form::read(Path::new(name), &Source::new(name, text));
         faults.extend(read.faults);
         faults.extend(read.warnings);
         faults.extend(
@@ -125,7 +125,7 @@ fn deep_nesting_is_a_fault() {
 #[test]
 fn many_faults_are_counted_not_listed() {
     let text = "[[flow]]\ncount = -1\n".repeat(2_000);
-    let read = directory::read(Path::new("a.toml"), &Source::new("a.toml", text));
+    let read = form::read(Path::new("a.toml"), &Source::new("a.toml", text));
     let last = read.faults.last().map(ToString::to_string).unwrap();
     assert_eq!(read.faults.len(), 501);
     assert!(last.contains("3500 more faults"), "{last}");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tidegate_agent::config::Config;
 use tidegate_agent::rule::{Quirks, RuleSet};
 use tidegate_agent::rule_source::check::{Report, check};
-use tidegate_agent::rule_source::directory;
+use tidegate_agent::rule_source::form;
 use tidegate_agent::schema::fault::Fault;
 use tidegate_agent::schema::source::{SIZE_MAX, Source};
 
@@ -43,7 +43,7 @@ fn config_report(source: &Source) -> Report {
 }
 
 fn rules_report(source: &Source) -> Report {
-    let read = directory::read(Path::new(&**source.name()), source);
+    let read = form::read(Path::new(&**source.name()), source);
     let mut found = report(read.faults, read.warnings);
     match RuleSet::build(read.rules, Quirks::None) {
         Ok(set) => found.warnings.extend(set.warnings().iter().cloned()),

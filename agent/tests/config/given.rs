@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use tidegate_agent::rule::flow::{Behavior, Grade, LimitOrigin, Strategy};
 use tidegate_agent::rule::{Amount, Body, Flow, Resource, Rule};
-use tidegate_agent::rule_source::directory;
+use tidegate_agent::rule_source::form;
 use tidegate_agent::schema::source::Source;
 
 /// The rules of a file without a fault.
 pub(crate) fn rules(name: &str, text: &str) -> Vec<Rule> {
-    let read = directory::read(Path::new(name), &Source::new(name, text));
+    let read = form::read(Path::new(name), &Source::new(name, text));
     assert_eq!(read.faults, []);
     read.rules
 }

@@ -28,7 +28,7 @@ fn load(folder: &Path, files: &[&str], quirks: Quirks) -> (Result<RuleSet, Vec<F
     for file in files {
         std::fs::copy(folder.join(file), directory.path().join(file)).unwrap();
     }
-    let loaded = DirectorySource::new(directory.path(), quirks).load();
+    let loaded = DirectorySource::new(directory.path()).read().build(quirks);
     let mut said = String::new();
     let (faults, warnings) = match &loaded {
         Ok(set) => (&[][..], set.warnings()),

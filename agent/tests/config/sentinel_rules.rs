@@ -10,7 +10,7 @@ use tidegate_agent::rule::param::{Item, ItemType, ItemValue, ParamGrade};
 use tidegate_agent::rule::{
     Amount, Authority, Body, Degrade, Flow, Param, Quirks, Rule, RuleSet, System,
 };
-use tidegate_agent::rule_source::directory::read;
+use tidegate_agent::rule_source::form::read;
 use tidegate_agent::schema::source::Source;
 
 use super::given::{SECOND, amount, bodies, name, plain_flow, rules};

@@ -6,7 +6,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tidegate_agent::rule::{Body, Quirks, RuleSet};
-use tidegate_agent::rule_source::directory;
+use tidegate_agent::rule_source::form;
 use tidegate_agent::schema::source::Source;
 
 fn flow() -> impl Strategy<Value = Value> {
@@ -161,7 +161,7 @@ impl Speller<'_> {
 
 fn bodies(text: &str) -> Result<Vec<Body>, String> {
     let name = "rules.json";
-    let read = directory::read(Path::new(name), &Source::new(name, text));
+    let read = form::read(Path::new(name), &Source::new(name, text));
     if !read.faults.is_empty() {
         return Err(format!("{:?} in {text}", read.faults));
     }

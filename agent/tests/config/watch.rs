@@ -27,8 +27,8 @@ fn wait(watch: &mut DirectoryWatch) {
 }
 
 fn rules(directory: &Path) -> usize {
-    let source = DirectorySource::new(directory, Quirks::None);
-    source.load().unwrap().rules().len()
+    let source = DirectorySource::new(directory);
+    source.read().build(Quirks::None).unwrap().rules().len()
 }
 
 /// Waits for changes until there are so many rules.
@@ -62,7 +62,7 @@ fn a_file_written_moved_or_removed_is_a_change() {
 fn field_r10_a_file_that_is_written_in_place_is_read_when_it_is_still() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.toml");
-    let source = DirectorySource::new(directory.path(), Quirks::None);
+    let source = DirectorySource::new(directory.path());
     // Half of it is a valid file, with one rule.
     let whole = RULE.to_owned() + &RULE.replace('a', "b");
     let end = AtomicBool::new(false);
@@ -81,7 +81,7 @@ fn field_r10_a_file_that_is_written_in_place_is_read_when_it_is_still() {
     fs::write(&path, &whole).unwrap();
     let (tried, longest_rest) = std::thread::scope(|scope| {
         let writer = scope.spawn(write);
-        let tried = [(); 3].map(|()| run(source.load_still()));
+        let tried = [(); 3].map(|()| run(source.read_still()).build(Quirks::None));
         end.store(true, Ordering::Relaxed);
         (tried, writer.join().unwrap())
     });
@@ -89,7 +89,7 @@ fn field_r10_a_file_that_is_written_in_place_is_read_when_it_is_still() {
     let wrote_on = longest_rest < Duration::from_millis(40);
     for rules in tried {
         match rules {
-            Ok((rules, _texts)) => assert!(rules.rules().len() == 2 || !wrote_on, "half a file"),
+            Ok(rules) => assert!(rules.rules().len() == 2 || !wrote_on, "half a file"),
             Err(faults) => {
                 let fault = faults[0].to_string();
                 assert!(fault.contains("a.toml: it never stops changing"), "{fault}");
@@ -97,7 +97,14 @@ fn field_r10_a_file_that_is_written_in_place_is_read_when_it_is_still() {
         }
     }
     fs::write(&path, &whole).unwrap();
-    assert_eq!(run(source.load_still()).unwrap().0.rules().len(), 2);
+    assert_eq!(
+        run(source.read_still())
+            .build(Quirks::None)
+            .unwrap()
+            .rules()
+            .len(),
+        2
+    );
 }
 
 #[test]
@@ -144,8 +151,9 @@ fn field_r9_the_way_kubernetes_swaps_files_is_a_change() {
     symlink("..2", at("..data_tmp")).unwrap();
     fs::rename(at("..data_tmp"), at("..data")).unwrap();
     wait(&mut watch);
-    let rules = DirectorySource::new(directory.path(), Quirks::None)
-        .load()
+    let rules = DirectorySource::new(directory.path())
+        .read()
+        .build(Quirks::None)
         .unwrap();
     assert_eq!(
         rules.rules()[0].body.flow().unwrap().count.get().to_bits(),
@@ -212,8 +220,9 @@ fn field_r12_files_that_are_not_read_are_said() {
     ] {
         fs::write(at(name), "").unwrap();
     }
-    let set = DirectorySource::new(directory.path(), Quirks::None)
-        .load()
+    let set = DirectorySource::new(directory.path())
+        .read()
+        .build(Quirks::None)
         .unwrap();
     let told: Vec<String> = set.warnings().iter().map(ToString::to_string).collect();
     let expected = [
@@ -258,8 +267,9 @@ fn field_b9_nothing_is_quoted_of_a_file_behind_a_link_that_leads_out() {
         "[[flow]]\nresource = \"a\"\ncount = \"hash\"\nhash = 1",
     ] {
         fs::write(&secret, text).unwrap();
-        let faults = DirectorySource::new(directory.path(), Quirks::None)
-            .load()
+        let faults = DirectorySource::new(directory.path())
+            .read()
+            .build(Quirks::None)
             .unwrap_err();
         for fault in faults {
             let told = format!("{fault} {fault:?}");
@@ -272,8 +282,9 @@ fn field_b9_nothing_is_quoted_of_a_file_behind_a_link_that_leads_out() {
     fs::write(&inside, "hash = 5\n").unwrap();
     fs::remove_file(&link).unwrap();
     symlink(&inside, &link).unwrap();
-    let faults = DirectorySource::new(directory.path(), Quirks::None)
-        .load()
+    let faults = DirectorySource::new(directory.path())
+        .read()
+        .build(Quirks::None)
         .unwrap_err();
     assert!(faults[0].to_string().contains("hash"), "{:?}", faults[0]);
 }
@@ -289,8 +300,8 @@ fn field_b9_nothing_is_quoted_of_a_hard_link_to_a_file_that_others_may_not_read(
     fs::write(&secret, "hash = 5\n").unwrap();
     fs::hard_link(&secret, directory.path().join("s.toml")).unwrap();
     let told = || {
-        let source = DirectorySource::new(directory.path(), Quirks::None);
-        let faults = source.load().unwrap_err();
+        let source = DirectorySource::new(directory.path());
+        let faults = source.read().build(Quirks::None).unwrap_err();
         format!("{} {faults:?}", faults[0])
     };
     set_mode(directory.path(), 0o755);

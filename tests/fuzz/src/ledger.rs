@@ -12,7 +12,7 @@ use tidegate_abi::geometry::Geometry;
 use tidegate_abi::message::Part;
 use tidegate_agent::schema::source::Source;
 use tidegate_agent::rule::{Quirks, RuleSet};
-use tidegate_agent::rule_source::directory::read;
+use tidegate_agent::rule_source::form::read;
 use tidegate_agent::tenant::OPEN_SCOPE;
 use tidegate_agent::tenant::directory::Directory;
 use tidegate_agent::tenant::rule_index::RuleIndex;

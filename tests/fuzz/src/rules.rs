@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use tidegate_agent::config::Config;
 use tidegate_agent::schema::source::Source;
 use tidegate_agent::rule::{Quirks, RuleSet};
-use tidegate_agent::rule_source::directory;
+use tidegate_agent::rule_source::form;
 
 const NAMES: [&str; 7] = [
     "a.toml",
@@ -33,7 +33,7 @@ fuzz_target!(|bytes: &[u8]| {
         );
         return;
     };
-    let read = directory::read(Path::new(name), &Source::new(*name, text));
+    let read = form::read(Path::new(name), &Source::new(*name, text));
     show(&read.faults);
     show(&read.warnings);
     let built = RuleSet::build(read.rules, Quirks::None);

@@ -29,16 +29,13 @@ const ALLOWED: &[Circle] = &[
     (
         "agent",
         &[
-            "door",
-            "door/gate_socket",
             "door/http",
             "door/http/caller",
             "door/http/exchange",
             "door/http/reports",
             "door/http/scrapers",
-            "door/socket_file",
         ],
-        "a door is opened with the settings and errors of all",
+        "the routes of one server, who asks on them, and what is told",
     ),
     (
         "agent",
@@ -66,11 +63,6 @@ const ALLOWED: &[Circle] = &[
             "rule/system",
         ],
         "a rule is one of its kinds, and every kind is a rule",
-    ),
-    (
-        "agent",
-        &["rule_source/directory", "rule_source/unread"],
-        "which files of a directory are rules, and which are none",
     ),
     (
         "agent",

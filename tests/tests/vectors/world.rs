@@ -8,7 +8,7 @@ use tidegate_abi::decision::LossMode;
 use tidegate_abi::geometry::Geometry;
 use tidegate_agent::rule::flow::{Behavior, Grade};
 use tidegate_agent::rule::{Body, Quirks, Rule, RuleSet};
-use tidegate_agent::rule_source::directory::read;
+use tidegate_agent::rule_source::form::read;
 use tidegate_agent::schema::source::Source;
 use tidegate_agent::tenant::OPEN_SCOPE;
 use tidegate_agent::tenant::directory::Directory;

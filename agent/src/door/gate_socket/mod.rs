@@ -17,17 +17,16 @@ use rustix::net::SocketType;
 use tokio_seqpacket::{UnixSeqpacket, UnixSeqpacketListener};
 use tracing::Instrument as _;
 
-use super::Settings;
 use super::accept::Failures;
+use super::kind::{Door, DoorKind, Gathering, Look, Working};
+use super::settings::Settings;
 use super::socket_file::SocketFile;
 use super::socket_path::PathError;
-use crate::door::open_files;
 use crate::host::Agent;
-use crate::host::bounds::{Bounds, GATE_CONNECTIONS, TOLD_WITHIN};
+use crate::host::bounds::{Bounds, TOLD_WITHIN};
 use crate::host::peer::Peer;
 use crate::places::{Holder, Place};
 use fault::Fault;
-pub use stage::Offer;
 use stage::{Curtain, Stage};
 use wire::Wire;
 
@@ -55,12 +54,18 @@ struct Entrance {
     stage: Stage,
 }
 
+/// This kind of door.
+pub const DOOR: DoorKind = DoorKind {
+    file_name: FILE_NAME,
+    open: |settings, bounds| Ok(Box::new(GateSocket::open(settings, Arc::clone(bounds))?)),
+};
+
 impl GateSocket {
     /// Places the socket. Must run inside the runtime.
     ///
     /// # Errors
     /// Something lies at the path, or the file system refuses.
-    pub fn open(settings: &Settings) -> Result<Self, PathError> {
+    pub fn open(settings: &Settings, bounds: Arc<Bounds>) -> Result<Self, PathError> {
         let kind = (SocketType::SEQPACKET, BACKLOG);
         let take = UnixSeqpacketListener::try_from;
         let (file, listener) = SocketFile::place(settings, FILE_NAME, kind, take)?;
@@ -69,7 +74,7 @@ impl GateSocket {
             entrance: Entrance {
                 listener,
                 file,
-                bounds: Arc::new(Bounds::new(open_files::connections(GATE_CONNECTIONS))),
+                bounds,
                 failures: Failures::new(FILE_NAME),
                 hello_deadline: settings.hello_deadline,
                 stage: curtain.stage(),
@@ -78,14 +83,7 @@ impl GateSocket {
         })
     }
 
-    /// What connections and their users may take.
-    pub const fn bounds(&self) -> &Arc<Bounds> {
-        &self.entrance.bounds
-    }
-
-    /// Lets services in that hand pages back, before anybody is served; each is shown to `look`, which says whether it
-    /// has seen enough. Ends after `limit` in any case.
-    pub async fn gather(&mut self, limit: Duration, mut look: impl FnMut(Offer) -> bool) {
+    async fn let_hand_back(&mut self, limit: Duration, look: Look<'_>) {
         let Self { entrance, curtain } = self;
         let offers = async { while !look(curtain.offer().await) {} };
         tokio::select! {
@@ -95,11 +93,20 @@ impl GateSocket {
         }
     }
 
-    /// Answers until it is dropped.
-    pub async fn serve(mut self, context: Arc<Agent>) {
-        self.entrance.bounds = Arc::clone(&context.bounds);
-        self.curtain.open(context);
+    async fn answer(mut self, agent: Arc<Agent>) {
+        self.entrance.bounds = Arc::clone(&agent.bounds);
+        self.curtain.open(agent);
         self.entrance.let_in().await;
+    }
+}
+
+impl Door for GateSocket {
+    fn gather<'d>(&'d mut self, limit: Duration, look: Look<'d>) -> Gathering<'d> {
+        Box::pin(self.let_hand_back(limit, look))
+    }
+
+    fn serve(self: Box<Self>, agent: Arc<Agent>) -> Working<'static> {
+        Box::pin(self.answer(agent))
     }
 }
 

@@ -5,20 +5,12 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
 
+use crate::door::offer::Offer;
 use crate::host::Agent;
 use crate::host::peer::Peer;
 
 /// Most offers that wait to be looked at.
 const OFFERS: usize = 64;
-
-/// A service that has connected while the agent starts.
-#[derive(Debug)]
-pub struct Offer {
-    /// Who.
-    pub peer: Peer,
-    /// Board and ledger of the life before, if it hands them back.
-    pub files: Option<Arc<[OwnedFd; 2]>>,
-}
 
 /// How far the agent is, for one connection.
 #[derive(Debug, Clone)]

@@ -14,6 +14,7 @@ use tidegate_segment::os::memfd::{self, Kind};
 use tokio_seqpacket::ancillary::OwnedAncillaryMessage;
 
 use super::*;
+use crate::door::kind::Door as _;
 use crate::door::tests::settings;
 use crate::host::tests::agent_for;
 use crate::tenant::rule_index::tests::rule_index;
@@ -36,8 +37,8 @@ impl Door {
         let directory = tempfile::tempdir().unwrap();
         let mut settings = settings(directory.path());
         change(&mut settings);
-        let socket = GateSocket::open(&settings).unwrap();
-        tokio::spawn(socket.serve(Arc::clone(&context)));
+        let socket = GateSocket::open(&settings, Arc::clone(&context.bounds)).unwrap();
+        tokio::spawn(Box::new(socket).serve(Arc::clone(&context)));
         Self { directory, context }
     }
 
@@ -293,7 +294,7 @@ async fn a_name_is_resolved_to_its_slot() {
 
 #[tokio::test]
 async fn a_thousand_connections_at_once_are_served() {
-    open_files::raise_limit().unwrap();
+    crate::door::open_files::raise_limit().unwrap();
     let door = Door::plain();
     let mut peers = Vec::new();
     for _peer in 0..1000 {
@@ -318,7 +319,9 @@ async fn a_thousand_connections_at_once_are_served() {
 async fn a_second_agent_is_refused_and_names_the_first() {
     let door = Door::plain();
     let settings = settings(door.directory.path());
-    let error = GateSocket::open(&settings).unwrap_err().to_string();
+    let error = GateSocket::open(&settings, Arc::clone(&door.context.bounds))
+        .unwrap_err()
+        .to_string();
     let own = std::process::id();
     assert_eq!(
         error,

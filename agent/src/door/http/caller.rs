@@ -186,6 +186,7 @@ mod tests {
     use std::time::Duration;
 
     use crate::door::http::{FILE_NAME, Listeners};
+    use crate::door::kind::Door as _;
     use crate::door::tests::settings;
     use crate::host::tests::agent_for;
 
@@ -207,7 +208,7 @@ mod tests {
     async fn a_connection_over_the_bound_is_told_so_and_ends() {
         let directory = tempfile::tempdir().unwrap();
         let door = Listeners::open(&settings(directory.path())).unwrap();
-        tokio::spawn(door.serve(agent_for(1)));
+        tokio::spawn(Box::new(door).serve(agent_for(1)));
         let connect = || UnixStream::connect(directory.path().join(FILE_NAME));
         let mut first = connect().await.unwrap();
         assert_eq!(status_of(&mut first).await.unwrap(), "HTTP/1.1 200");

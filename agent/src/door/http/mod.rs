@@ -33,8 +33,10 @@ use axum::{Extension, Router};
 use rustix::net::SocketType;
 use tokio::net::{TcpListener, UnixListener};
 
+use super::kind::{Door, DoorKind, Working};
+use super::open_error::OpenError;
+use super::settings::Settings;
 use super::socket_file::SocketFile;
-use super::{OpenError, Settings};
 use crate::host::Agent;
 use answer::Routes;
 use caller::Callers;
@@ -48,6 +50,12 @@ pub const FILE_NAME: &str = tidegate_abi::place::HTTP_SOCKET;
 
 /// Connections that may wait to be accepted; the kernel takes less where `net.core.somaxconn` is less.
 const BACKLOG: i32 = 1024;
+
+/// This kind of door.
+pub const DOOR: DoorKind = DoorKind {
+    file_name: FILE_NAME,
+    open: |settings, _bounds| Ok(Box::new(Listeners::open(settings)?)),
+};
 
 /// The HTTP door, placed and listening.
 #[derive(Debug)]
@@ -82,13 +90,7 @@ impl Listeners {
         })
     }
 
-    /// Address of the metrics over TCP.
-    pub fn metrics_address(&self) -> Option<SocketAddr> {
-        self.metrics.as_ref()?.local_addr().ok()
-    }
-
-    /// Answers until it is dropped.
-    pub async fn serve(self, context: Arc<Agent>) {
+    async fn answer(self, context: Arc<Agent>) {
         let reports = Extension(Reports::new(Arc::clone(&context)));
         if let Some(metrics) = self.metrics {
             let turned = Turned::new(Arc::clone(&context.metrics));
@@ -104,6 +106,16 @@ impl Listeners {
         Callers::new(self.unix, self.file, context)
             .serve(routes)
             .await;
+    }
+}
+
+impl Door for Listeners {
+    fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref()?.local_addr().ok()
+    }
+
+    fn serve(self: Box<Self>, agent: Arc<Agent>) -> Working<'static> {
+        Box::pin(self.answer(agent))
     }
 }
 

@@ -85,6 +85,7 @@ mod tests {
 
     use super::*;
     use crate::door::http::Listeners;
+    use crate::door::kind::Door as _;
     use crate::door::tests::settings;
     use crate::host::tests::agent;
     use crate::telemetry::turned::Why;
@@ -99,7 +100,7 @@ mod tests {
         let door = Listeners::open(&settings).unwrap();
         let address = door.metrics_address().unwrap();
         let context = agent();
-        tokio::spawn(door.serve(Arc::clone(&context)));
+        tokio::spawn(Box::new(door).serve(Arc::clone(&context)));
         (directory, address, context)
     }
 

@@ -7,6 +7,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 
 use super::*;
+use crate::door::kind::Door as _;
 use crate::door::tests::settings;
 use crate::host::tests::{agent, agent_that_waits};
 use crate::tenant::rule_index::tests::rule_index;
@@ -43,7 +44,7 @@ impl Door {
         change(&mut settings);
         let door = Listeners::open(&settings).unwrap();
         let metrics = door.metrics_address();
-        tokio::spawn(door.serve(Arc::clone(&context)));
+        tokio::spawn(Box::new(door).serve(Arc::clone(&context)));
         Self {
             path: directory.path().join(FILE_NAME),
             _directory: directory,

@@ -236,7 +236,7 @@ fn rank(body: &Body) -> (u8, bool, bool, bool) {
 pub(crate) mod tests {
     use super::*;
     use crate::rule::Quirks;
-    use crate::rule_source::directory::read;
+    use crate::rule_source::form::read;
     use crate::schema::source::Source;
 
     /// The limits of a rule file.
