@@ -17,8 +17,9 @@ use tidegate_agent::signal::Sampler;
 use tidegate_agent::tenant::{Settings, Tenant};
 
 const TICK: Duration = Duration::from_millis(100);
-/// The first look at all threads takes three seconds, and the second grows what keeps them.
-const WARM_UP: u32 = 60;
+/// The first looks at all threads open their files, the next grow what keeps them: as much as the test of allocations
+/// waits for.
+const WARM_UP: u32 = 100;
 const TICKS: u32 = 50;
 const NS_PER_S: i64 = 1_000_000_000;
 

@@ -137,7 +137,7 @@ impl Group {
         buffer: &mut ReadBuffer,
     ) {
         let Some(same) = &mut self.same else { return };
-        let Some(mut proved) = same.look(layout, scan, buffer) else {
+        let Some(mut proved) = same.look(self.processes.changes(), layout, scan, buffer) else {
             return;
         };
         let is_whole = self.places.all_found() && proved.iter().all(Result::is_ok);

@@ -7,6 +7,7 @@ use std::path::Path;
 use tidegate_abi::signal::SignalId;
 
 use super::fixture::{SECOND_NS, Tree, close, missing, value};
+use super::sampler::Sampler;
 use crate::procfs::Fault;
 use crate::procfs::readable;
 
@@ -313,6 +314,47 @@ fn field_s1_a_group_is_measured_by_its_own_counters_or_not_at_all() {
         missing(&sampler, key, SignalId::Cpu).fault,
         Fault::OtherProcesses
     );
+}
+
+#[test]
+fn field_s1_a_group_that_stays_as_it_is_is_looked_at_less_often_and_at_once_when_a_process_comes() {
+    let settled = |sampler: &mut Sampler, tree: &Tree| {
+        for second in 1..20 {
+            used(tree, second * 400, second * 1800);
+            sampler.sample(second * SECOND_NS);
+        }
+    };
+    let fault_after = |sampler: &mut Sampler, key, seconds: u64| {
+        for second in 20..20 + seconds {
+            sampler.sample(second * SECOND_NS);
+        }
+        let used = sampler
+            .group(key)
+            .unwrap()
+            .readings()
+            .get(SignalId::UsedCpus);
+        used.get().err().map(|missing| missing.fault)
+    };
+    // It leaves one of the two alone, and nothing else tells.
+    let tree = apart("/g", "/g");
+    let mut sampler = tree.sampler();
+    let key = sampler.watch_process(5).unwrap();
+    settled(&mut sampler, &tree);
+    join(&tree, "/g", "/");
+    let left = fault_after(&mut sampler, key, 5);
+    assert_eq!(left, Some(Fault::OtherProcesses));
+    // Another comes and is in one of them alone.
+    let tree = apart("/g", "/g");
+    let mut sampler = tree.sampler();
+    let key = sampler.watch_process(5).unwrap();
+    settled(&mut sampler, &tree);
+    tree.write(&[
+        ("proc/6/cgroup", "2:cpuacct:/\n1:cpu:/g\n"),
+        ("cgroup/cpu/g/cgroup.procs", "5\n6\n"),
+        ("cgroup/cpuacct/cgroup.procs", "6\n"),
+    ]);
+    let came = fault_after(&mut sampler, key, 2);
+    assert_eq!(came, Some(Fault::OtherProcesses));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! With cgroup v1 each controller may have a hierarchy of its own, and a process joins each by itself: for a while, or
 //! for good, it is in a group of one and at the top of another. What such a group counts is not the group's own. So
 //! nothing of another hierarchy is believed before the lists of processes were found to be the same, and the lists are
-//! looked at again and again.
+//! looked at again and again: at once when processes come or go, and less often while a group stays as it is.
 
 use super::processes::Scan;
 use super::processes::members::Members;
@@ -11,8 +11,13 @@ use crate::procfs::kept_file::ReadBuffer;
 use crate::procfs::{Fault, Missing};
 use crate::procfs::{Layout, Place, Places};
 
-/// Time from one look to the next.
+/// Time from one look to the next, where one found a group changed or not proved.
 const AGAIN_NS: u64 = 1_000_000_000;
+/// The same where the last looks found nothing new. A process that leaves one hierarchy alone is the only change that
+/// nothing else tells of.
+const SETTLED_NS: u64 = 4_000_000_000;
+/// Looks that find nothing new until a group counts as settled.
+const SETTLED_LOOKS: u32 = 4;
 /// Time between two searches for groups below. One that is not found yet is missing in both lists.
 const SEARCH_NS: u64 = 10_000_000_000;
 /// Most processes that are asked where they are, since one of two lists does not have them. Processes come and go
@@ -110,6 +115,11 @@ pub(super) struct SameProcesses {
     /// Those with something to prove, or why it never can be.
     besides: [Option<Result<Roll, Missing>>; 3],
     next_ns: u64,
+    /// How often its processes had changed at the last look.
+    changes: u64,
+    /// Looks in a row that found all as before.
+    settled: u32,
+    last: Option<Proved>,
 }
 
 /// Processes of a group of one hierarchy and of the groups below it.
@@ -151,6 +161,9 @@ impl SameProcesses {
             cpu: Roll::new(cpu),
             besides,
             next_ns: 0,
+            changes: 0,
+            settled: 0,
+            last: None,
         })
     }
 
@@ -172,14 +185,16 @@ impl SameProcesses {
         !self.cpu.pids.is_empty()
     }
 
-    /// Looks at the lists, where it is time to; `None` = not yet.
+    /// Looks at the lists, where it is time to; `None` = not yet. `changes` counts how often the processes of the group
+    /// were seen to have changed.
     pub(super) fn look(
         &mut self,
+        changes: u64,
         layout: &Layout,
         scan: &mut Scan,
         buffer: &mut ReadBuffer,
     ) -> Option<Proved> {
-        if scan.now_ns() < self.next_ns {
+        if scan.now_ns() < self.next_ns && changes == self.changes {
             return None;
         }
         let rolls = self.besides.iter_mut().flatten().flatten();
@@ -201,8 +216,29 @@ impl SameProcesses {
                 }
             };
         }
-        self.next_ns = scan.now_ns().saturating_add(AGAIN_NS);
+        self.plan_next(changes, proved, scan.now_ns());
         Some(proved)
+    }
+
+    fn plan_next(&mut self, changes: u64, proved: Proved, now_ns: u64) {
+        let is_proved = proved.iter().zip(&self.besides).all(|(proved, beside)| {
+            let never = matches!(beside, Some(Err(_never)));
+            never || proved.is_ok()
+        });
+        let is_as_before = is_proved && changes == self.changes && self.last == Some(proved);
+        self.settled = if is_as_before {
+            self.settled.saturating_add(1)
+        } else {
+            0
+        };
+        self.changes = changes;
+        self.last = Some(proved);
+        let wait_ns = if self.settled >= SETTLED_LOOKS {
+            SETTLED_NS
+        } else {
+            AGAIN_NS
+        };
+        self.next_ns = now_ns.saturating_add(wait_ns);
     }
 }
 

@@ -12,6 +12,9 @@ use crate::procfs::kept_file::{KeptFile, ReadBuffer};
 use crate::procfs::parse::sole_number;
 use crate::procfs::{Fault, Missing, Named as _};
 
+/// How long a group without a quota is believed to have none. Most groups have none for all their life.
+const NO_QUOTA_NS: u64 = 400_000_000;
+
 /// A group and the groups above it, the group itself first.
 #[derive(Debug)]
 pub(super) struct QuotaChain {
@@ -124,6 +127,8 @@ pub(super) struct QuotaReader {
     throttling: ThrottlingReader,
     burst: KeptFile,
     read: OfTick<Result<Option<Told>, Missing>>,
+    /// When it is next looked whether there is a quota, where there was none.
+    none_until_ns: u64,
 }
 
 /// What one group with a quota tells.
@@ -159,6 +164,7 @@ impl QuotaReader {
             },
             burst: KeptFile::new(dir.join(burst)),
             read: OfTick::default(),
+            none_until_ns: 0,
         }
     }
 
@@ -181,9 +187,14 @@ impl QuotaReader {
             throttling,
             read,
             burst: _,
+            none_until_ns,
         } = self;
         *read.get(tick, || {
+            if now_ns < *none_until_ns {
+                return Ok(None);
+            }
             let Some(quota) = files.read(buffer)? else {
+                *none_until_ns = now_ns.saturating_add(NO_QUOTA_NS);
                 return Ok(None);
             };
             let throttling = throttling.read(now_ns, quota, buffer);

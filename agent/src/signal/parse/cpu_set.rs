@@ -10,57 +10,75 @@ const WORDS: usize = 128;
 
 /// A set of CPU numbers, of fixed size so that it can be copied without allocating.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct CpuSet([u64; WORDS]);
+pub(crate) struct CpuSet {
+    words: [u64; WORDS],
+    /// Words up to the last that is not zero. A tick goes through the sets of each group several times, and most hosts
+    /// have one word.
+    used: usize,
+}
 
 impl CpuSet {
     /// The set without CPUs.
-    pub(crate) const EMPTY: Self = Self([0; WORDS]);
+    pub(crate) const EMPTY: Self = Self {
+        words: [0; WORDS],
+        used: 0,
+    };
 
     /// Puts one CPU in; a number beyond 8191 is refused with `None`.
     pub(crate) fn insert(&mut self, cpu: u64) -> Option<()> {
         let cpu = usize::try_from(cpu).ok()?;
-        let word = self.0.get_mut(cpu / WORD_BITS)?;
-        *word |= 1 << (cpu % WORD_BITS);
+        let place = cpu / WORD_BITS;
+        *self.words.get_mut(place)? |= 1 << (cpu % WORD_BITS);
+        self.used = self.used.max(place.saturating_add(1));
         Some(())
+    }
+
+    fn used(&self) -> &[u64] {
+        self.words.get(..self.used).unwrap_or_default()
     }
 
     /// Whether a CPU is in it.
     pub(crate) fn contains(&self, cpu: u64) -> bool {
         let cpu = usize::try_from(cpu).unwrap_or(usize::MAX);
-        let word = self.0.get(cpu / WORD_BITS);
+        let word = self.words.get(cpu / WORD_BITS);
         word.is_some_and(|word| word >> (cpu % WORD_BITS) & 1 != 0)
     }
 
     /// Adds all CPUs that are in `other`.
     pub(crate) fn add(&mut self, other: &Self) {
-        for (word, more) in self.0.iter_mut().zip(&other.0) {
+        for (word, more) in self.words.iter_mut().zip(other.used()) {
             *word |= more;
         }
+        self.used = self.used.max(other.used);
     }
 
     /// How many CPUs are in it.
     pub(crate) fn count(&self) -> u32 {
-        self.0.iter().map(|word| word.count_ones()).sum()
+        self.used().iter().map(|word| word.count_ones()).sum()
     }
 
     /// Whether no CPU is in it.
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.iter().all(|word| *word == 0)
+        self.used == 0
     }
 
     /// Whether the two have a CPU in common.
     pub(crate) fn meets(&self, other: &Self) -> bool {
-        self.0
-            .iter()
-            .zip(&other.0)
-            .any(|(word, mask)| word & mask != 0)
+        let mut words = self.used().iter().zip(other.used());
+        words.any(|(word, mask)| word & mask != 0)
     }
 
     /// Takes away all CPUs that are not in `other`.
     pub(crate) fn keep_only(&mut self, other: &Self) {
-        for (word, mask) in self.0.iter_mut().zip(&other.0) {
+        let words = self.words.iter_mut().take(self.used);
+        let mut used = 0;
+        for ((place, word), mask) in (1..).zip(words).zip(&other.words) {
             *word &= mask;
+            if *word != 0 {
+                used = place;
+            }
         }
+        self.used = used;
     }
 }
 
@@ -134,6 +152,13 @@ mod tests {
         assert!(low.meets(&high) && !low.meets(&parse(b"7").unwrap()));
         low.keep_only(&high);
         assert_eq!(low, parse(b"2-3").unwrap());
+        let mut wide = parse(b"1,8000").unwrap();
+        wide.keep_only(&parse(b"0-7999").unwrap());
+        assert_eq!(wide, parse(b"1").unwrap());
+        wide.add(&parse(b"70").unwrap());
+        assert_eq!(wide, parse(b"1,70").unwrap());
+        wide.keep_only(&CpuSet::EMPTY);
+        assert!(wide.is_empty() && wide == CpuSet::EMPTY);
     }
 
     proptest! {

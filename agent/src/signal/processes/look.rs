@@ -67,6 +67,11 @@ impl Look {
         self.no_rates.get_or_insert(fault);
     }
 
+    /// Whether no thread was hidden from it.
+    pub(super) fn saw_all(&self) -> bool {
+        self.hidden.is_none()
+    }
+
     /// Whether no thread was seen.
     pub(super) fn is_empty(&self) -> bool {
         self.threads == 0

@@ -58,8 +58,13 @@ pub(crate) struct Processes {
     is_looking: bool,
     /// When the last look was finished.
     finished_ns: Option<u64>,
+    /// When the last look was finished that saw every thread.
+    saw_all_ns: Option<u64>,
     /// Looks so far, the present one included.
     looks: u64,
+    /// Which processes the last look began with, and how often it was others than before.
+    began_with: u64,
+    changes: u64,
     began_ns: u64,
     last_began_ns: Option<u64>,
     look: Look,
@@ -114,7 +119,10 @@ impl Processes {
             threads: ThreadCount::new(group),
             is_looking: false,
             finished_ns: None,
+            saw_all_ns: None,
             looks: 0,
+            began_with: 0,
+            changes: 0,
             began_ns: 0,
             last_began_ns: None,
             look: Look::default(),
@@ -150,6 +158,11 @@ impl Processes {
         self.told.unseen
     }
 
+    /// How often a look began with other processes than the one before.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
+    }
+
     /// Whether a look was finished in the tick at this time. The next one begins with a later tick.
     pub(crate) fn has_looked(&self, now_ns: u64) -> bool {
         self.finished_ns == Some(now_ns)
@@ -167,8 +180,9 @@ impl Processes {
 
     /// Counts the threads, once a second, and withdraws what was seen of each where the look takes long.
     pub(crate) fn count(&mut self, scan: &mut Scan, buffer: &mut ReadBuffer, out: &mut Readings) {
-        self.threads.count(&self.members, scan, buffer);
-        self.threads.tell(out);
+        let looked_ns = self.saw_all_ns;
+        self.threads.count(looked_ns, &self.members, scan, buffer);
+        self.threads.tell(scan.now_ns(), out);
         if self.is_looking && scan.now_ns().saturating_sub(self.began_ns) > LOOK_NS {
             look::withdraw(out);
         }
@@ -207,6 +221,11 @@ impl Processes {
             self.hide(missing);
         }
         self.expects_threads = !self.pids.is_empty();
+        let began_with = mixed(&self.pids);
+        if began_with != self.began_with {
+            self.began_with = began_with;
+            self.changes = self.changes.saturating_add(1);
+        }
     }
 
     fn finish(&mut self, scan: &Scan, out: &mut Readings) {
@@ -222,7 +241,12 @@ impl Processes {
             });
         }
         self.look.tell(out);
-        self.threads.tell(out);
+        if self.look.saw_all() {
+            self.saw_all_ns = self.finished_ns;
+            self.threads.tell(self.began_ns, out);
+        } else {
+            self.threads.tell(0, out);
+        }
         self.affinity.finish();
         self.growing.thread_groups.sort();
         std::mem::swap(&mut self.growing, &mut self.told);
@@ -296,6 +320,16 @@ impl Processes {
         self.look.hide(missing);
         self.growing.unseen.get_or_insert(missing);
     }
+}
+
+/// Tells sets of pids apart, in whatever order: the sum of the pids, each mixed by SplitMix64's last step. Two sets that
+/// are taken for one are looked at a few seconds later all the same.
+fn mixed(pids: &[u32]) -> u64 {
+    let mixed = pids.iter().map(|pid| {
+        let first = u64::from(*pid).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (first ^ (first >> 31)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+    });
+    mixed.fold(0, u64::wrapping_add)
 }
 
 /// Whether that is how a file of a thread fails that has just ended: gone, without content, or half.

@@ -228,6 +228,19 @@ fn field_s6_three_thousand_threads_are_counted_within_two_seconds() {
 }
 
 #[test]
+fn field_s6_a_look_that_is_soon_over_counts_and_lists_are_left_alone() {
+    let tree = jvm();
+    tree.write(&[("cgroup/app/tasks", "10\n11\n12\n20\n30\n")]);
+    let (mut sampler, key) = tree.watching("/app");
+    close(value(&sampler, key, SignalId::Threads), 5.0);
+    // Whatever it says now, the look of each tick has seen all threads.
+    for tick in 1..=30 {
+        sampler.sample(SECOND_NS + tick * TICK_NS);
+    }
+    close(value(&sampler, key, SignalId::Threads), 4.0);
+}
+
+#[test]
 fn field_s6_the_count_of_the_kernel_is_taken_where_there_is_one_and_lists_of_v1_elsewhere() {
     let tree = jvm();
     tree.write(&[

@@ -9,13 +9,15 @@ use super::super::reading::Readings;
 use super::Scan;
 use super::members::Members;
 use crate::procfs::Fault;
-use crate::procfs::kept_file::ReadBuffer;
+use crate::procfs::kept_file::{KeptFile, ReadBuffer};
 use crate::procfs::parse::{lines, sole_number};
 
 /// Time between two counts.
 const COUNT_NS: u64 = 1_000_000_000;
 /// Time to the next look for a file that tells it, where none does.
 const LOOK_FOR_NS: u64 = 10_000_000_000;
+/// How long the count of a look stands: a look is every so often, and a second more is what a change may take.
+const LOOKED_NS: u64 = 1_500_000_000;
 /// System calls to read one file, beside that to open it.
 const READ_CALLS: u32 = 2;
 /// Most groups whose lists are read. Whoever has more is counted thread by thread.
@@ -28,20 +30,28 @@ const LISTS: [&str; 2] = ["cgroup.threads", "tasks"];
 /// Counts by the files of the group.
 #[derive(Debug)]
 pub(super) struct ThreadCount {
-    current: PathBuf,
+    current: KeptFile,
     next_ns: u64,
     /// When it is looked for again, where it was not there.
     next_current_ns: u64,
     /// Scratch.
     path: PathBuf,
     /// The last count; `None` where no file tells it.
-    told: Option<u64>,
+    told: Option<Counted>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Counted {
+    threads: u64,
+    at_ns: u64,
+    /// Whether the kernel keeps the count: it then goes before what a look sees.
+    by_kernel: bool,
 }
 
 impl ThreadCount {
     pub(super) fn new(group: &Path) -> Self {
         Self {
-            current: group.join(CURRENT),
+            current: KeptFile::new(group.join(CURRENT)),
             next_ns: 0,
             next_current_ns: 0,
             path: PathBuf::new(),
@@ -49,30 +59,55 @@ impl ThreadCount {
         }
     }
 
-    /// Counts, where it is time to.
-    pub(super) fn count(&mut self, members: &Members, scan: &mut Scan, buffer: &mut ReadBuffer) {
+    /// Counts, where it is time to. The lists are long and made anew for each reading, so they are left alone where
+    /// `looked_ns`, the end of the last look that saw all threads, is not long ago.
+    pub(super) fn count(
+        &mut self,
+        looked_ns: Option<u64>,
+        members: &Members,
+        scan: &mut Scan,
+        buffer: &mut ReadBuffer,
+    ) {
+        let now_ns = scan.now_ns();
         // Not all groups in one tick.
-        if scan.now_ns() < self.next_ns || scan.is_half_spent() {
+        if now_ns < self.next_ns || scan.is_half_spent() {
             return;
         }
-        let current = if scan.now_ns() < self.next_current_ns {
-            Err(Fault::Os(libc::ENOENT))
-        } else {
-            read(&self.current, scan, buffer).and_then(|bytes| sole_number(bytes, CURRENT))
+        let is_known =
+            looked_ns.is_some_and(|looked_ns| now_ns.saturating_sub(looked_ns) < LOOKED_NS);
+        let by_kernel = self.count_of_kernel(scan, buffer);
+        let counted = match by_kernel {
+            None if is_known => {
+                self.told = None;
+                return;
+            }
+            None => self.count_lists(members, scan, buffer),
+            count => count,
         };
-        if current.is_err_and(Fault::is_absent) && scan.now_ns() >= self.next_current_ns {
-            self.next_current_ns = scan.now_ns().saturating_add(LOOK_FOR_NS);
-        }
-        self.told = match current {
-            Ok(count) => Some(count),
-            Err(_not_told) => self.count_lists(members, scan, buffer),
-        };
+        self.told = counted.map(|threads| Counted {
+            threads,
+            at_ns: now_ns,
+            by_kernel: by_kernel.is_some(),
+        });
         let wait_ns = if self.told.is_some() {
             COUNT_NS
         } else {
             LOOK_FOR_NS
         };
-        self.next_ns = scan.now_ns().saturating_add(wait_ns);
+        self.next_ns = now_ns.saturating_add(wait_ns);
+    }
+
+    fn count_of_kernel(&mut self, scan: &mut Scan, buffer: &mut ReadBuffer) -> Option<u64> {
+        if scan.now_ns() < self.next_current_ns {
+            return None;
+        }
+        scan.spend(1);
+        let read = self.current.read(buffer);
+        let count = read.and_then(|bytes| sole_number(bytes, CURRENT));
+        if count.is_err_and(Fault::is_absent) {
+            self.next_current_ns = scan.now_ns().saturating_add(LOOK_FOR_NS);
+        }
+        count.ok()
     }
 
     fn count_lists(
@@ -103,10 +138,13 @@ impl ThreadCount {
         sum
     }
 
-    /// Puts the last count into the readings; where there is none, what the look counted stands.
-    pub(super) fn tell(&self, out: &mut Readings) {
-        if let Some(count) = self.told {
-            out.set(SignalId::Threads, Ok(to_f64(count)));
+    /// Puts the last count into the readings, unless a look that began at `since_ns` has counted later.
+    pub(super) fn tell(&self, since_ns: u64, out: &mut Readings) {
+        let told = self
+            .told
+            .filter(|told| told.by_kernel || told.at_ns >= since_ns);
+        if let Some(Counted { threads, .. }) = told {
+            out.set(SignalId::Threads, Ok(to_f64(threads)));
         }
     }
 }
