@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::json;
-use tidegate_abi::argument::{Arg, Kind, natural_hash, text_hash};
+use tidegate_abi::argument::Arg;
 use tidegate_abi::decision::{Class, Direction, Outcome};
 use tidegate_abi::message::{Answer, ArgsBuffer, Ask};
 use tidegate_limits::window::COUNT_MAX;
 
+use super::argument::{self, Argument};
 use super::output::{Failure, REFUSED, say, say_json};
 use super::place::Surroundings;
 use crate::caller::GateConnection;
@@ -21,6 +22,7 @@ Examples:
   tidegate enter order-create              ask once and give the permit back
   tidegate enter order-create --hold 2.5   keep it in flight for 2.5 seconds
   tidegate enter nightly --hold 60 || echo \"not now\"
+  tidegate enter query --arg 1001 --arg text:1001 --arg char:x
 
 Exit codes: 0 admitted, 1 no answer, 3 refused.")]
 pub(super) struct Options {
@@ -38,10 +40,11 @@ pub(super) struct Options {
     /// Context in which the work runs, for chain rules
     #[arg(long, default_value = "")]
     context: String,
-    /// An argument, for hot-parameter rules: a whole number is an int, anything else a text; repeat for
-    /// more
-    #[arg(long = "arg", value_name = "VALUE")]
-    args: Vec<String>,
+    /// An argument, for hot-parameter rules; repeat for more. TYPE:VALUE names its type: text, int, long, short, byte,
+    /// double, float, boolean, char, or none: for an argument that is left out. Without a type a whole number is an
+    /// int (a long when it does not fit), anything else a text
+    #[arg(long = "arg", value_name = "[TYPE:]VALUE", allow_hyphen_values = true, value_parser = argument::parse)]
+    args: Vec<Argument>,
     /// Priority class: in overload the least important requests are refused first
     #[arg(long, default_value = "normal", value_parser = named(Class::ALL, Class::name))]
     class: Class,
@@ -76,20 +79,16 @@ fn seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|_out_of_range| allowed())
 }
 
-fn hash_of(text: &str) -> u64 {
-    let number: Result<i64, _> = text.parse();
-    number.map_or_else(|_text| text_hash(Kind::Text, text), natural_hash)
-}
-
 fn allowed() -> String {
     "a number of seconds, 0 or more, such as 2.5".to_owned()
 }
 
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
-    let directory = Surroundings::here().to_ask(options.runtime_dir.as_deref());
-    let mut caller = GateConnection::connect(&directory).map_err(Failure::of)?;
-    let values = options.args.iter().map(|text| Arg::One(hash_of(text)));
-    let arguments = ArgsBuffer::of(&values.collect::<Vec<_>>());
+    let (here, given) = (Surroundings::here(), options.runtime_dir.as_deref());
+    let caller = GateConnection::connect(&here.to_ask(given));
+    let mut caller = caller.map_err(|error| here.unanswered(given, &error))?;
+    let values = options.args.iter().map(|argument| argument.as_arg());
+    let arguments = ArgsBuffer::of(&values.collect::<Vec<Arg<'_>>>());
     let answer = caller
         .enter(Ask {
             origin: &options.origin,

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod argument;
 mod bench;
 mod check;
 mod doctor;

@@ -4,12 +4,14 @@
 //! what belongs to the user: an ordinary one has places of its own, root has those of the machine.
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use tidegate_abi::place::{self, Directory};
 
 use super::output::Failure;
+use crate::caller::NoAnswer;
 use crate::config::{DEFAULT_PATH, Given, Rules};
 
 /// Where an agent of the machine keeps what lasts.
@@ -122,13 +124,46 @@ impl Surroundings {
         if let Some(named) = self.named(given) {
             return named;
         }
-        let order = place::ORDER.into_iter();
-        let places: Vec<PathBuf> = order.filter_map(|place| self.usual(place)).collect();
+        let places = self.looked_at();
         let find = |is: fn(&Path) -> bool| places.iter().find(|place| is(place)).cloned();
         find(answers)
             .or_else(|| find(has_socket))
             .or_else(|| places.first().cloned())
             .unwrap_or_default()
+    }
+
+    /// Where an agent is looked for when nobody names a place.
+    fn looked_at(&self) -> Vec<PathBuf> {
+        let order = place::ORDER.into_iter();
+        order.filter_map(|place| self.usual(place)).collect()
+    }
+
+    /// Why nobody answered where [`Self::to_ask`] found nobody. A socket that is nowhere is nowhere in any of the places.
+    pub(super) fn unanswered(&self, given: Option<&Path>, error: &NoAnswer) -> Failure {
+        let is_nowhere =
+            matches!(error, NoAnswer::Connect { error, .. } if error.kind() == ErrorKind::NotFound);
+        if self.named(given).is_some() || !is_nowhere {
+            return Failure::of(error);
+        }
+        let places = self.looked_at();
+        let places: Vec<_> = places
+            .iter()
+            .map(|place| place.display().to_string())
+            .collect();
+        let unset = match place::OWN {
+            Directory::Below { variable, .. }
+                if !self.root && self.absolute(variable).is_none() =>
+            {
+                format!(" ({variable} is not set, so this user has no directory of its own)")
+            }
+            Directory::Below { .. } | Directory::Fixed(_) => String::new(),
+        };
+        let variable = place::VARIABLE;
+        Failure::Failed(format!(
+            "no agent has its sockets in {}{unset}: start one with `tidegate run`, or name the directory of another one \
+             with --runtime-dir or {variable}",
+            places.join(" or ")
+        ))
     }
 
     /// The configuration and what else the command line says of it. A file that nobody names is the first that is there.

@@ -66,8 +66,9 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
 
 /// What the agent answers to a GET.
 pub(super) fn told(runtime_dir: Option<&Path>, path: &str) -> Result<String, Failure> {
-    let directory = Surroundings::here().to_ask(runtime_dir);
-    let mut caller = HttpConnection::connect(&directory).map_err(Failure::of)?;
+    let here = Surroundings::here();
+    let caller = HttpConnection::connect(&here.to_ask(runtime_dir));
+    let mut caller = caller.map_err(|error| here.unanswered(runtime_dir, &error))?;
     let answer = caller.get(path).map_err(Failure::of)?;
     let body = String::from_utf8_lossy(&answer.body);
     if answer.status != 200 {

@@ -25,11 +25,30 @@ impl ChangeBudget {
 
     /// Whether an entry and its leaving stay within so many changes an hour.
     pub fn has_room(&self, now_ns: u64, most_changes: u32) -> bool {
+        self.wait_ns(now_ns, most_changes).is_none()
+    }
+
+    /// Time until an entry and its leaving stay within so many changes an hour; `None` where they do now.
+    pub fn wait_ns(&self, now_ns: u64, most_changes: u32) -> Option<u64> {
         let this = second(now_ns);
-        let recent = |at_s: &&u32| **at_s > 0 && this.saturating_sub(**at_s) < HOUR_S;
-        let recent = self.entries_s.iter().filter(recent).count();
+        let age = |at_s: &u32| this.saturating_sub(*at_s);
+        let recent = |at_s: &&u32| **at_s > 0 && age(at_s) < HOUR_S;
         let most = usize::try_from(most_changes / 2).unwrap_or(ENTRIES);
-        recent < most.min(ENTRIES)
+        let most = most.min(ENTRIES);
+        let mut ages = [0; ENTRIES];
+        let mut count = 0;
+        for (slot, at_s) in ages.iter_mut().zip(self.entries_s.iter().filter(recent)) {
+            *slot = age(at_s);
+            count += 1;
+        }
+        if count < most {
+            return None;
+        }
+        // The youngest are as many as there may be with one more; the next older one has to grow an hour old.
+        ages.sort_unstable_by(|one, other| other.cmp(one));
+        let oldest_kept = count.checked_sub(most).and_then(|place| ages.get(place));
+        let wait_s = oldest_kept.map_or(HOUR_S, |age_s| HOUR_S.saturating_sub(*age_s));
+        Some(u64::from(wait_s).saturating_mul(NS_PER_S))
     }
 }
 
@@ -51,6 +70,15 @@ mod tests {
             budget.enter(minute * 60_000_000_000);
         }
         assert!(!budget.has_room(3_599_999_999_999, 12));
+        assert_eq!(
+            budget.wait_ns(1_800_000_000_000, 12),
+            Some(1_800_000_000_000)
+        );
+        assert_eq!(
+            budget.wait_ns(1_800_000_000_000, 10),
+            Some(1_860_000_000_000)
+        );
+        assert_eq!(budget.wait_ns(1_800_000_000_000, 14), None);
         assert!(budget.has_room(3_600_000_000_000, 12));
     }
 }

@@ -103,6 +103,14 @@ impl Threshold {
         self.is_active()
     }
 
+    /// Time until it may become active again, where its value asks for it and the hour has had its changes.
+    pub fn withheld_ns(&self, settings: &Settings) -> Option<u64> {
+        let asks = !self.is_active() && self.over_ns >= settings.sustain_ns.max(1);
+        let most = settings.most_changes_per_hour;
+        asks.then(|| self.budget.wait_ns(self.now_ns, most))
+            .flatten()
+    }
+
     /// Whether the threshold is active.
     pub fn is_active(&self) -> bool {
         self.active_since_ns.is_some()

@@ -52,6 +52,34 @@ fn field_o1_an_agent_serves_where_it_is_told_then_by_the_service_manager_then_by
 }
 
 #[test]
+fn where_no_agent_is_every_place_that_was_looked_at_is_named() {
+    let error = NoAnswer::Connect {
+        path: "/run/tidegate/http.sock".into(),
+        error: ErrorKind::NotFound.into(),
+    };
+    let told = |surroundings: &Surroundings, given: Option<&Path>| {
+        let Failure::Failed(text) = surroundings.unanswered(given, &error) else {
+            panic!("a failure");
+        };
+        text
+    };
+    let both = told(&user(&[USER]), None);
+    assert!(
+        both.contains("/run/tidegate or /run/user/7/tidegate: "),
+        "{both}"
+    );
+    let one = told(&user(&[]), None);
+    assert!(
+        one.contains("/run/tidegate (XDG_RUNTIME_DIR is not set"),
+        "{one}"
+    );
+    let named = told(&user(&[USER, NAMED]), None);
+    assert!(!named.contains("/run/user/7"), "{named}");
+    let given = told(&user(&[USER]), Some(Path::new("/x")));
+    assert!(!given.contains("/run/user/7"), "{given}");
+}
+
+#[test]
 fn without_any_directory_the_error_says_what_to_do() {
     for directory in ["relative", ""] {
         for variable in ["XDG_RUNTIME_DIR", "RUNTIME_DIRECTORY", "OTHER"] {

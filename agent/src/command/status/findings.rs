@@ -1,7 +1,7 @@
 //! What an operator should look at: the first lines of a status.
 
 use super::before::Before;
-use crate::report::status::StatusReport;
+use crate::report::status::{CourseReport, StatusReport};
 use crate::words::span;
 
 /// Each in a sentence, the most urgent first. A scope whose mark is passed and that refuses nobody is none.
@@ -16,16 +16,12 @@ pub(super) fn findings(status: &StatusReport, before: &Before<'_>) -> Vec<String
             let why = scope.why.as_deref().unwrap_or(&scope.state);
             found.push(format!("{} refuses: {why}", scope.name));
         }
-        if scope
-            .course
-            .as_ref()
-            .is_some_and(|course| course.ineffective)
-        {
-            found.push(format!(
-                "{}: refusing does not lower the pressure, so only its entry limit holds",
-                scope.name
-            ));
-        }
+        found.extend(
+            scope
+                .course
+                .iter()
+                .flat_map(|course| of_course(&scope.name, course)),
+        );
     }
     for resource in &status.resources {
         for breaker in resource.breakers.iter().filter(|one| one.state == "open") {
@@ -38,6 +34,33 @@ pub(super) fn findings(status: &StatusReport, before: &Before<'_>) -> Vec<String
         }
     }
     found
+}
+
+fn of_course(scope: &str, course: &CourseReport) -> Vec<String> {
+    let mut found = Vec::new();
+    if course.ineffective {
+        found.push(format!(
+            "{scope}: refusing does not lower the pressure, so only its entry limit holds"
+        ));
+    }
+    if let Some(why) = withheld(course) {
+        found.push(format!("{scope}: {why}"));
+    }
+    found
+}
+
+/// Why a change of state is withheld, and for how long; `None` where none is.
+pub(super) fn withheld(course: &CourseReport) -> Option<String> {
+    let left = Some(course.withheld_s).filter(|left| *left > 0.0)?;
+    let what = if course.resting {
+        "the overload has ended and stays, with the entry limit,"
+    } else {
+        "its mark is passed and rests"
+    };
+    let left = span(left);
+    Some(format!(
+        "this hour has had all its changes of state (hysteresis.changes_per_hour_max): {what} for {left} more"
+    ))
 }
 
 fn rules(status: &StatusReport) -> Option<String> {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::before::Before;
-use super::findings::findings;
+use super::findings::{findings, withheld};
 use super::tables;
 use super::warnings;
 use crate::procfs::Fault;
@@ -165,7 +165,8 @@ fn course_of(state: &str, course: &CourseReport) -> String {
         demand,
         healthy_ticks: [seen, needed],
         ineffective,
-        resting,
+        resting: _,
+        withheld_s: _,
     } = course;
     let changes = many(*changes_total, "change");
     let since = format!("{state} for {}, {changes} of state so far", span(*since_s));
@@ -180,8 +181,8 @@ fn course_of(state: &str, course: &CourseReport) -> String {
     if *ineffective {
         told += "; refusing does not lower the pressure, so only the entry limit holds";
     }
-    if *resting {
-        told += "; it has ended, and leaves when the hour has room for a change";
+    if let Some(why) = withheld(course) {
+        told += &format!("; {why}");
     }
     told
 }

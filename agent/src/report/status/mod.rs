@@ -143,6 +143,8 @@ pub struct CourseReport {
     pub ineffective: bool,
     /// The overload has ended and stays, with the entry limit, for want of changes in this hour.
     pub resting: bool,
+    /// Seconds until the hour has room again for a change of state that is withheld now; 0 where none is.
+    pub withheld_s: f64,
 }
 
 /// The limits of a scope.

@@ -164,6 +164,7 @@ impl ScopeReport {
                 healthy_ticks: [published.healthy_seen, published.healthy_needed],
                 ineffective: published.ineffective,
                 resting: published.resting,
+                withheld_s: Duration::from_nanos(published.withheld_ns).as_secs_f64(),
             }),
             signals: readings
                 .map(|(id, reading)| (id.name().into(), SignalReport::of(id, reading)))

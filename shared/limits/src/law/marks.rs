@@ -65,6 +65,13 @@ impl Marks {
         }
     }
 
+    /// Time until a mark that is passed may act again, where the hour has had its changes.
+    pub(super) fn withheld_ns(&self, tick: &Step<'_>) -> Option<u64> {
+        let cpu = cpu_marks(tick).and_then(|marks| self.cpu.withheld_ns(&marks));
+        let load = tick.settings.marks.load;
+        cpu.max(load.and_then(|marks| self.load.withheld_ns(&marks)))
+    }
+
     /// What the lowered mark began ends when the mark is back: under the usual mark the value is healthy then.
     fn step_cpu(&mut self, tick: &Step<'_>) -> bool {
         let (sample, settings) = (&tick.sample, tick.settings);

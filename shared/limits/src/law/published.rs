@@ -63,6 +63,9 @@ pub struct Published {
     pub healthy_seen: u32,
     /// Whether the overload has ended and stays, with the entry limit, for want of changes in the hour.
     pub resting: bool,
+    /// Time until the hour has room again for a change that is withheld, ns: an overload rests, or a mark is passed and
+    /// does not act. 0 while none is withheld.
+    pub withheld_ns: u64,
 }
 
 impl Published {
@@ -88,6 +91,7 @@ impl Published {
         healthy_needed: 0,
         healthy_seen: 0,
         resting: false,
+        withheld_ns: 0,
     };
 
     /// The word that a decision reads.

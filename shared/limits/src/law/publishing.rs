@@ -56,7 +56,16 @@ impl Law {
             healthy_needed: self.run.needed(),
             healthy_seen: self.run.seen(),
             resting: self.resting,
+            withheld_ns: self.withheld_ns(tick),
         }
+    }
+
+    /// Time until a withheld change fits into the hour, of the law's or of a mark's; 0 where none is withheld.
+    fn withheld_ns(&self, tick: &Step<'_>) -> u64 {
+        let most = tick.settings.release.most_changes_per_hour;
+        let of_law = self.resting.then(|| self.budget.wait_ns(self.now_ns, most));
+        let of_marks = self.marks.withheld_ns(tick);
+        of_law.flatten().max(of_marks).unwrap_or(0)
     }
 
     /// Growth that is a surge. While the capacity is a guess, twice the declared entry limit in a tick: so much

@@ -100,6 +100,20 @@ fn field_o11_a_refused_reload_and_rules_that_are_nowhere_are_told() {
 }
 
 #[test]
+fn a_mark_that_rests_since_the_hour_has_had_its_changes_is_told_with_the_time_left() {
+    let passed = "\"resting\":false";
+    let rests = STATUS.replacen(passed, "\"resting\":false,\"withheld_s\":1500.0", 1);
+    let text = told(&rests, false).replace("\n    ", " ");
+    assert!(
+        text.contains("host: this hour has had all its changes of state (hysteresis.changes_per_hour_max): its mark is passed and rests for 25 min more"),
+        "{text}"
+    );
+    let ended = STATUS.replace(passed, "\"resting\":true,\"withheld_s\":60.0");
+    let text = told(&ended, true).replace("\n    ", " ");
+    assert!(text.contains("the overload has ended and stays"), "{text}");
+}
+
+#[test]
 fn an_older_agent_tells_less() {
     let old = r#"{"agent":{"version":"0.0.9","uptime_s":1,"tick_ms":100,"tick_late_p99_ms":null},
         "scopes":[{"name":"host","state":"healthy","cause":"none","signals":{},"limits":{"inflight":null}}],
