@@ -124,15 +124,28 @@ impl Config {
     }
 
     fn parse_over(source: &Source, usual: &Self) -> Result<Loaded, Vec<Fault>> {
+        match Self::read_over(source, usual) {
+            (Some(config), faults, warnings) if faults.is_empty() => {
+                Ok(Loaded { config, warnings })
+            }
+            (_, faults, _warnings) => Err(faults),
+        }
+    }
+
+    /// What can be read, every fault and every warning.
+    fn read_over(source: &Source, usual: &Self) -> (Option<Box<Self>>, Vec<Fault>, Vec<Fault>) {
         let mut sink = Sink::new(source);
         let config = crate::schema::toml::read(&mut sink, |root, sink| {
             Self::take(root, usual, "", sink).map(Box::new)
         });
         let (faults, warnings) = sink.finish();
-        match config {
-            Some(config) if faults.is_empty() => Ok(Loaded { config, warnings }),
-            _ => Err(faults),
-        }
+        (config, faults, warnings)
+    }
+
+    /// The warnings of a file, whatever faults it has.
+    pub fn warnings_of(path: &Path) -> Vec<Fault> {
+        let read = |source: &Source| Self::read_over(source, &Self::default()).2;
+        Source::read(path).map_or_else(|_unread| Vec::new(), |source| read(&source))
     }
 
     /// Settings of the host's scope as the law takes them.

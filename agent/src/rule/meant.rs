@@ -17,7 +17,7 @@ pub(super) fn as_meant(rule: Rule) -> Vec<Rule> {
         }
         Body::Flow(flow) if of_sentinel => for_each_origin(flow, &rule),
         Body::Param(param) => {
-            let body = Body::Param(for_untyped_numbers(param));
+            let body = Body::Param(for_untyped_values(param));
             vec![Rule { body, ..rule }]
         }
         Body::Authority(_) | Body::Flow(_) | Body::System(_) | Body::Degrade(_) => vec![rule],
@@ -78,9 +78,9 @@ fn for_each_origin(flow: &Flow, rule: &Rule) -> Vec<Rule> {
     origins.iter().map(of).collect()
 }
 
-/// A caller that names no type gives a number as an int, a long or a double. Whatever number type a value of the rule
-/// has, it is meant.
-fn for_untyped_numbers(param: &Param) -> Param {
+/// A caller that names no type gives a number as an int, a long or a double, and a character as a text. Whatever number
+/// type a value of the rule has, it is meant.
+fn for_untyped_values(param: &Param) -> Param {
     let key = |item: &Item| (item.kind, item.value.clone());
     let mut seen: HashSet<_> = param.items.iter().map(key).collect();
     let mut param = param.clone();
@@ -90,13 +90,20 @@ fn for_untyped_numbers(param: &Param) -> Param {
     param
 }
 
-/// The number of an item as callers give it that name no type; none where it is no number.
+/// The number or character of an item as callers give it that name no type; none where it is neither.
 fn untyped(item: &Item) -> Vec<Item> {
     let (whole, number) = match item.value {
         ItemValue::Integer(whole) => (Some(whole), exact(whole)),
         ItemValue::Float(bits) => {
             let number = f64::from_bits(bits);
             (whole_of(number), Some(number))
+        }
+        ItemValue::Text(_) if item.kind == ItemType::Char => {
+            let kind = ItemType::Text;
+            return vec![Item {
+                kind,
+                ..item.clone()
+            }];
         }
         ItemValue::Text(_) | ItemValue::Flag(_) => return Vec::new(),
     };

@@ -75,7 +75,13 @@ pub fn given(asked: &Given) -> Report {
             report.faults.extend(of_machine(&config, file));
             check_rules(&Sources::of(&config), &mut report);
         }
-        Err(faults) => report.faults.extend(faults),
+        Err(faults) => {
+            report.faults.extend(faults);
+            let file = asked.file.as_deref();
+            report
+                .warnings
+                .extend(file.map(Config::warnings_of).unwrap_or_default());
+        }
     }
     report.ok = report.faults.is_empty();
     report
@@ -118,7 +124,12 @@ fn check_rules(sources: &Sources, report: &mut Report) {
     for tenant in sources.tenants() {
         match tenant.build_alone(tenant.of_all(&sets)) {
             Ok(set) => warnings.extend(set.warnings().iter().cloned()),
-            Err(found) => faults.extend(found),
+            Err(found) => {
+                faults.extend(found);
+                // What is odd is said beside what is wrong.
+                let own = tenant.of_all(&sets);
+                warnings.extend(own.flat_map(|set| set.read.warnings.iter().cloned()));
+            }
         }
     }
     report.faults.extend(each_once(faults));

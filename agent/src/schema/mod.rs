@@ -56,6 +56,15 @@ impl Value {
         }
     }
 
+    /// The members, if it is a table.
+    pub fn members(&self) -> Option<&[Member]> {
+        if let Self::Table(members) = self {
+            Some(members)
+        } else {
+            None
+        }
+    }
+
     /// The whole number, if it is one.
     pub fn integer(&self) -> Option<i64> {
         if let Self::Integer(number) = self {

@@ -96,6 +96,31 @@ fn a_check_tells_every_fault_and_ends_with_2() {
 }
 
 #[test]
+fn a_check_tells_warnings_beside_faults() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
+    fs::create_dir(directory.path().join("r")).unwrap();
+    write("c.toml", "[rules]\ndir = \"r\"\n");
+    let rule = r#"[{"resource": "a", "count": 5, "grade": 1, "clusterMode": true, "clusterConfig": {"flowId": 1}}"#;
+    write("r/flow.json", &format!("{rule}]"));
+    write("r/bad.toml", "[[flow]]\nresource = \"b\"\ncuont = 1\n");
+    let warned = |text: &str| {
+        let report: serde_json::Value = serde_json::from_str(text).unwrap();
+        let count = |what: &str| report[what].as_array().map_or(0, Vec::len);
+        (count("faults"), count("warnings"))
+    };
+    let of_rules = tidegate(directory.path(), &["check", "c.toml", "--json"]);
+    assert_eq!(warned(&out(&of_rules)), (2, 1), "{}", out(&of_rules));
+    write(
+        "c.toml",
+        "tick = \"1h\"\n[overload]\n[socket]\nmode = \"0666\"\n",
+    );
+    let of_settings = tidegate(directory.path(), &["check", "c.toml", "--json"]);
+    let (faults, _warnings) = warned(&out(&of_settings));
+    assert!(faults > 0, "{}", out(&of_settings));
+}
+
+#[test]
 fn a_valid_file_is_said_to_be_valid() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("good.toml"), "[rules]\ndir = \"r\"\n").unwrap();

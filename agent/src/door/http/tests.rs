@@ -418,6 +418,19 @@ async fn metrics_are_not_told_to_other_machines() {
 }
 
 #[tokio::test]
+async fn field_r5_a_text_of_one_character_meets_the_value_of_type_char() {
+    let rules = "[[param]]\nresource = \"a\"\nindex = 0\nwindow = \"1h\"\ncount = 100\n\
+                 items = [{ value = \"x\", type = \"char\", count = 5 }]";
+    let door = Door::with_rules(rules);
+    let mut admitted = 0;
+    for _call in 0..12 {
+        let answer = door.enter(r#"{"resource":"a","args":["x"]}"#).await;
+        admitted += u32::from(answer.status == 200);
+    }
+    assert_eq!(admitted, 5);
+}
+
+#[tokio::test]
 async fn field_r5_a_number_without_a_type_meets_the_value_of_any_type() {
     for item in [
         "value = 1001",

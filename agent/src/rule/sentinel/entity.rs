@@ -53,6 +53,24 @@ pub(super) fn unwrapped(item: Node, path: &str, sink: &mut Sink<'_>) -> (Node, S
     (rule, format!("{path}.rule"))
 }
 
+/// Fields of what the dashboard answers to a question for rules.
+const ANSWER: [&str; 4] = ["success", "code", "msg", "data"];
+
+/// The list of rules in an answer of the dashboard that somebody saved as a file, and its path; anything else as it is.
+pub(super) fn answered(root: Node) -> (Node, &'static str) {
+    let Value::Table(members) = &root.value else {
+        return (root, "");
+    };
+    let is_answer = members
+        .iter()
+        .all(|member| ANSWER.contains(&member.key.as_str()));
+    let data = members.iter().find(|member| member.key == "data");
+    match data.filter(|_data| is_answer) {
+        Some(data) if matches!(data.node.value, Value::List(_)) => (data.node.clone(), "data"),
+        _ => (root, ""),
+    }
+}
+
 /// Whether two nodes say the same, wherever they stand.
 fn same(one: &Node, other: &Node) -> bool {
     match (&one.value, &other.value) {

@@ -154,15 +154,65 @@ const TELLING: &[(&[&str], Form)] = &[
     ),
 ];
 
+impl Form {
+    /// The kind of rule that it is here; `None` for what is no rule here.
+    fn kind(self) -> Option<RefusalKind> {
+        match self {
+            Self::Rule(kind) => Some(kind),
+            Self::Go(Go::Flow | Go::Isolation) => Some(RefusalKind::Flow),
+            Self::Go(Go::Breaker) => Some(RefusalKind::Degrade),
+            Self::Go(Go::Hotspot) => Some(RefusalKind::Param),
+            Self::Go(Go::System) => Some(RefusalKind::System),
+            Self::Gateway => None,
+        }
+    }
+}
+
+/// A field that makes a rule another one than the file's name says.
+#[derive(Debug)]
+pub(super) struct Contradiction<'m> {
+    /// The field.
+    pub(super) member: &'m Member,
+    /// What it makes of the rule.
+    pub(super) told: RefusalKind,
+    /// What the file's name says.
+    pub(super) named: RefusalKind,
+}
+
+/// The field by which a rule is not what the file's name says, if there is one and nothing says what is meant.
+pub(super) fn contradiction(members: &[Member], hint: Option<Form>) -> Option<Contradiction<'_>> {
+    if said(members).is_some() {
+        return None;
+    }
+    let named = hint?.kind()?;
+    let (fields, form) = TELLING
+        .iter()
+        .find(|(fields, _form)| given(members, fields).is_some())?;
+    let told = form.kind().filter(|told| *told != named)?;
+    let member = given(members, fields)?;
+    Some(Contradiction {
+        member,
+        told,
+        named,
+    })
+}
+
+/// The kind that a rule's `type` says.
+fn said(members: &[Member]) -> Option<RefusalKind> {
+    let said = members.iter().find(|member| member.key == "type")?;
+    RefusalKind::from_name(said.node.value.text()?)
+}
+
+/// The first of these fields that a rule has.
+fn given<'m>(members: &'m [Member], fields: &[&str]) -> Option<&'m Member> {
+    let mut members = members.iter();
+    members.find(|member| fields.contains(&member.key.as_str()) && member.node.value != Value::Null)
+}
+
 /// What one rule is: what its `type` says, else what its fields tell, else the file's name.
 pub(super) fn of_rule(members: &[Member], hint: Option<Form>) -> Option<Form> {
-    let has = |names: &[&str]| {
-        let given = |member: &Member| member.node.value != Value::Null;
-        let named = |member: &&Member| names.contains(&member.key.as_str());
-        members.iter().filter(named).any(given)
-    };
-    let named = members.iter().find(|member| member.key == "type");
-    let named = named.and_then(|member: &Member| RefusalKind::from_name(member.node.value.text()?));
+    let has = |names: &[&str]| given(members, names).is_some();
+    let named = said(members);
     let told = TELLING.iter().find(|(fields, _form)| has(fields));
     let told = told.map(|(_fields, form)| *form);
     // The rules for a gateway have these as well.

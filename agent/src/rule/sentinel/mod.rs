@@ -57,12 +57,12 @@ trait Foreign: Settings + Effects {
 /// Reads the rules of the sink's file: a list, or one rule alone. `hint` is what the file's name tells, if it does.
 pub fn read(sink: &mut Sink<'_>, hint: Option<Form>) -> Vec<Rule> {
     sink.set_of_sentinel();
-    let mut root = json::parse(sink);
+    let (mut root, path) = entity::answered(json::parse(sink));
     spelling().settle(&mut root);
     let items = match root.value {
         Value::List(items) => (0_usize..)
             .zip(items)
-            .map(|(index, item)| (format!("[{index}]"), item))
+            .map(|(index, item)| (format!("{path}[{index}]"), item))
             .collect(),
         Value::Table(_) => vec![("[0]".to_owned(), root)],
         Value::Flag(_)
@@ -103,11 +103,18 @@ fn spelling() -> &'static Spelling {
 }
 
 fn rule(item: &Node, path: &str, hint: Option<Form>, sink: &mut Sink<'_>) -> Option<Rule> {
-    let form = if let Value::Table(members) = &item.value {
-        kind::of_rule(members, hint)
-    } else {
-        None
-    };
+    let members = item.value.members();
+    let form = members.and_then(|members| kind::of_rule(members, hint));
+    if let Some(contradiction) = members.and_then(|members| kind::contradiction(members, hint)) {
+        warn_of(&contradiction, path, sink);
+    }
+    if let Some(class) = members.and_then(|members| members.iter().find(|one| one.key == CLASS)) {
+        let hint = "a class of Java, as fastjson writes it; nothing here makes objects of classes: take the field out. \
+                    The fields or the file's name say what kind of rule it is";
+        let path = format!("{path}.{CLASS}");
+        sink.refuse(&class.node.span, path, "rules without it", hint);
+        return None;
+    }
     match form {
         Some(Form::Rule(kind)) => own(kind, item, path, sink),
         Some(Form::Go(kind)) => go::rule(kind, item, path, sink),
@@ -124,6 +131,25 @@ fn rule(item: &Node, path: &str, hint: Option<Form>, sink: &mut Sink<'_>) -> Opt
             None
         }
     }
+}
+
+/// The field in which fastjson writes the class of an object.
+const CLASS: &str = "@type";
+
+fn warn_of(contradiction: &kind::Contradiction<'_>, path: &str, sink: &mut Sink<'_>) {
+    let kind::Contradiction {
+        member,
+        told,
+        named,
+    } = contradiction;
+    let (told, named) = (told.name(), named.name());
+    let allowed = format!("the fields of {named} rules, as the file is called");
+    let hint = format!(
+        "it makes this one a {told} rule; where that is meant, move it to a file that is named after {told} rules, or \
+         add \"type\": \"{told}\""
+    );
+    let path = format!("{path}.{}", member.key);
+    sink.warn(&member.node.span, path, allowed, hint);
 }
 
 fn own(kind: RefusalKind, item: &Node, path: &str, sink: &mut Sink<'_>) -> Option<Rule> {
