@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::form::is_rule_file;
 use super::last_good::DIRECTORY;
-use super::look::{Look, STILL};
+use super::look::Look;
 use super::{
     DirectorySource, DirectoryWatch, NextSet, RuleSource, SetStream, SourceSet, SourceState,
 };
@@ -84,8 +84,8 @@ enum Tried {
 }
 
 impl DirectorySource {
-    /// Reads all rules anew once no file has changed for 50 ms. A file that never stops changing is a fault. Run inside
-    /// a tokio runtime with time enabled.
+    /// Reads all rules anew once no file has changed for 50 ms, and an empty one for half a second. A file that never
+    /// stops changing is a fault. Run inside a tokio runtime with time enabled.
     pub async fn read_still(&self) -> SourceSet {
         let begun = tokio::time::Instant::now();
         loop {
@@ -102,8 +102,9 @@ impl DirectorySource {
 
     async fn try_still(&self) -> Tried {
         let mut before = self.look();
-        if !before.is_old(unix_now()) {
-            tokio::time::sleep(STILL).await;
+        let unsettled = before.unsettled(unix_now());
+        if !unsettled.is_zero() {
+            tokio::time::sleep(unsettled).await;
             let after = self.look();
             if after != before {
                 return Tried::Moving(before, after);

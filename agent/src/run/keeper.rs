@@ -134,6 +134,7 @@ impl Keeper {
             Ok(warnings) => {
                 self.context.warnings.set(warnings);
                 self.note_config();
+                self.context.reload.succeed_with_configuration();
                 *feed = RuleFeed::open(&self.config).await;
                 self.read_rules(feed).await;
             }

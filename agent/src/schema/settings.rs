@@ -225,15 +225,21 @@ impl<'n, 's> Section<'n, 's> {
 
     /// Each stray key with what is allowed and a hint.
     fn unknown(&self) -> Vec<(&'n Member, String, String)> {
-        let mut seen: Vec<&str> = Vec::new();
+        let mut seen: Vec<&Member> = Vec::new();
         let mut stray = Vec::new();
         for member in self.members {
             let key = member.key.as_str();
             let is_known = self.known.contains(&key);
-            let hint = if is_known && seen.contains(&key) {
-                "it is given twice".to_owned()
-            } else if is_known || self.ignored.contains(&key) {
-                seen.push(key);
+            let first = seen.iter().find(|first| is_known && first.key == key);
+            if let Some(first) = first {
+                let first = self.sink.source().place(first.key_span.start).point;
+                let line = first.map_or(0, |point| point.line);
+                let hint = format!("it is given twice, first in line {line}");
+                stray.push((member, "each option once".to_owned(), hint));
+                continue;
+            }
+            let hint = if is_known || self.ignored.contains(&key) {
+                seen.push(member);
                 continue;
             } else if self.path.is_empty() && RULE_TABLES.contains(&key) {
                 RULES_HINT.to_owned()

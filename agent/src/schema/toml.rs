@@ -43,7 +43,7 @@ fn parse(sink: &mut Sink<'_>) -> Node {
         let place = sink.source().place(span.start);
         let (value, hint) = match error.message() {
             "duplicate key" => stands_twice(text, &span),
-            message => (shown(at_fault(text, &span)), message.to_owned()),
+            message => (shown(at_fault(text, &span)), hint(message)),
         };
         sink.push(Fault::at(place, SYNTAX, value, "TOML", hint));
     }
@@ -51,6 +51,15 @@ fn parse(sink: &mut Sink<'_>) -> Node {
         span: 0..0,
         value: table_value(table.get_ref()),
     }
+}
+
+/// What the parser says, but for an advice that no option takes: it knows numbers that are not finite.
+fn hint(message: &str) -> String {
+    let not_finite = ["expected `nan`", "expected `inf`"];
+    if not_finite.iter().any(|advice| message.contains(advice)) {
+        return "no number is written so; options take finite ones, such as 0.85 or 100".to_owned();
+    }
+    message.to_owned()
 }
 
 /// What a syntax fault is about: its span, else the rest of the line, else the whole line.

@@ -94,21 +94,36 @@ struct Noted {
     instead: Instead,
 }
 
-/// The last reading of configuration and rules.
+/// The last readings of configuration and of rules. Each is told until it is taken over: good rules do not make a
+/// faulty configuration right.
 #[derive(Debug, Default)]
 pub struct LastReading {
-    refused: Mutex<Option<Box<Noted>>>,
+    configuration: Mutex<Option<Box<Noted>>>,
+    rules: Mutex<Option<Box<Noted>>>,
 }
 
 impl LastReading {
-    /// It was taken over.
+    /// Rules were taken over.
     pub fn succeed(&self) {
-        *self.refused.lock() = None;
+        *self.rules.lock() = None;
+    }
+
+    /// A configuration was taken over.
+    pub fn succeed_with_configuration(&self) {
+        *self.configuration.lock() = None;
+    }
+
+    fn of(&self, instead: Instead) -> &Mutex<Option<Box<Noted>>> {
+        if instead == Instead::Configuration {
+            &self.configuration
+        } else {
+            &self.rules
+        }
     }
 
     /// It was refused, for so many faults, the first at this place.
     pub fn refuse(&self, instead: Instead, faults: usize, first_place: String) {
-        *self.refused.lock() = Some(Box::new(Noted {
+        *self.of(instead).lock() = Some(Box::new(Noted {
             at_ns: monotonic_ns(),
             faults,
             first_place,
@@ -116,15 +131,17 @@ impl LastReading {
         }));
     }
 
-    /// Whether it was taken over; true before the first.
+    /// Whether both were taken over; true before the first.
     pub fn succeeded(&self) -> bool {
-        self.refused.lock().is_none()
+        self.configuration.lock().is_none() && self.rules.lock().is_none()
     }
 
-    /// How it was refused, if it was.
+    /// How one was refused, if it was; the later one of two.
     pub fn refused(&self) -> Option<Refused> {
-        let refused = self.refused.lock();
-        let noted = refused.as_deref()?;
+        let (configuration, rules) = (self.configuration.lock(), self.rules.lock());
+        let noted = [configuration.as_deref(), rules.as_deref()];
+        let noted = noted.into_iter().flatten();
+        let noted = noted.max_by_key(|noted| noted.at_ns)?;
         let ago_ns = monotonic_ns().saturating_sub(noted.at_ns);
         Some(Refused {
             at_start: noted.instead.is_of_start(),
@@ -167,5 +184,18 @@ mod tests {
         );
         last.succeed();
         assert!(last.succeeded());
+    }
+
+    #[test]
+    fn field_o8_a_refused_configuration_is_told_until_one_is_taken_whatever_rules_come() {
+        let last = LastReading::default();
+        last.refuse(Instead::Configuration, 1, "tidegate.toml:3:9".to_owned());
+        last.refuse(Instead::Rules, 2, "bad.toml:1:1".to_owned());
+        last.succeed();
+        assert!(!last.succeeded());
+        let refused = last.refused().unwrap();
+        assert_eq!(refused.first_place, "tidegate.toml:3:9");
+        last.succeed_with_configuration();
+        assert!(last.succeeded() && last.refused().is_none());
     }
 }

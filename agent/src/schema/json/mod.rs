@@ -80,6 +80,10 @@ fn word(scan: &mut Scan<'_>) -> Result<Value, Broken> {
         "true" => Ok(Value::Flag(true)),
         "false" => Ok(Value::Flag(false)),
         "null" | "undefined" => Ok(Value::Null),
+        "NaN" | "Infinity" => Err(Broken {
+            at: start,
+            why: "a finite number is expected, such as 0.85 or 100",
+        }),
         _ => Err(Broken {
             at: start,
             why: "a value is expected: a text in quotes, a number, true, false, null, a list or an object",

@@ -164,8 +164,10 @@ fn number_hint(value: &Value) -> String {
         return String::new();
     };
     let text = text.trim();
-    if text.parse::<f64>().is_ok() {
-        return "write it without quotes".to_owned();
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() => return "write it without quotes".to_owned(),
+        Ok(_not_finite) => return "it must be finite, and without quotes".to_owned(),
+        Err(_no_number) => {}
     }
     let digits = text.split(|one: char| !one.is_ascii_digit()).next();
     match digits.filter(|digits| !digits.is_empty()) {
