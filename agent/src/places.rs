@@ -23,7 +23,7 @@ pub struct Holder {
 pub struct Bound {
     /// For all together.
     pub all: usize,
-    /// For one user other than root.
+    /// For one user other than root while no other holds any; see [`Bound::of_user`].
     pub user: usize,
     /// For one process, whoever runs it.
     pub process: usize,
@@ -37,6 +37,16 @@ impl Bound {
             user: all.div_ceil(user_part),
             process: all.div_ceil(process_part),
         }
+    }
+
+    /// Most places of a user other than root that holds so many already, with so many left. What it takes leaves as
+    /// much to others as it then has: alone it has half of all, who comes next has half of the rest, and whoever comes
+    /// later finds some. Where one user may have all, it has no share.
+    fn of_user(self, held: usize, left: usize) -> usize {
+        if self.user >= self.all {
+            return self.all;
+        }
+        self.user.min((held.saturating_add(left) / 2).max(1))
     }
 }
 
@@ -212,10 +222,11 @@ impl Taken {
         let lacks = |held: usize, most| held.saturating_add(count) > most;
         let of_user = self.by_user.get(&holder.uid).copied().unwrap_or(0);
         let of_process = self.by_process.get(&holder).copied().unwrap_or(0);
+        let share = bound.of_user(of_user, bound.all.saturating_sub(self.all));
         if lacks(self.all, bound.all) {
             Some((Full::All, bound.all))
-        } else if holder.uid != 0 && lacks(of_user, bound.user) {
-            Some((Full::User, bound.user))
+        } else if holder.uid != 0 && lacks(of_user, share) {
+            Some((Full::User, share))
         } else if holder.pid != 0 && lacks(of_process, bound.process) {
             Some((Full::Process, bound.process))
         } else {
@@ -311,6 +322,27 @@ mod tests {
         let held = [(); 4].map(|()| places.take(holder(7, 0)).unwrap());
         places.take(holder(7, 0)).unwrap_err();
         drop(held);
+    }
+
+    #[test]
+    fn field_b3_however_many_users_take_all_they_get_one_more_finds_a_place() {
+        let places = places(1024);
+        let mut held = Vec::new();
+        let takes = |held: &mut Vec<Place>, uid| {
+            let before = held.len();
+            let own = (1..).map_while(|pid| places.take(holder(uid, pid)).ok());
+            held.extend(own);
+            held.len() - before
+        };
+        for (uid, gets) in [(1, 512), (2, 256), (3, 128), (4, 64), (5, 32)] {
+            assert_eq!(takes(&mut held, uid), gets, "user {uid}");
+        }
+        assert_eq!(
+            places.take(holder(2, 999)).unwrap_err().to_string(),
+            "connections: user 2 may have 144 at a time and has no more left; give some back, or try again later"
+        );
+        held.truncate(512);
+        assert_eq!(takes(&mut held, 6), 256, "what was given back is there again");
     }
 
     proptest! {

@@ -30,6 +30,9 @@ const MIB: u64 = 1 << 20;
 /// Memory of a group in which the agent loads its programs.
 const GROUP_OF_PROGRAMS_BYTES: u64 = 24 * MIB;
 
+/// Memory of a group that has no room for them.
+const TOO_SMALL_BYTES: u64 = 20 * MIB;
+
 /// Memory of the group that the agent lives in. The text of a debug build alone fills half of what a release build needs.
 const GROUP_BYTES: u64 = if cfg!(debug_assertions) {
     64 * MIB
@@ -201,6 +204,32 @@ fn alone_field_b4_an_agent_loads_its_programs_in_24_mib() {
         let status = agent.get("/v1/status").to_string();
         !status.contains("kernel programs are being loaded")
     });
+    assert_eq!(memory.kills(), 0);
+    drop(agent);
+}
+
+#[test]
+fn alone_field_b4_an_agent_without_memory_for_its_programs_says_so_and_lives() {
+    let Some(memory) = Memory::of(TOO_SMALL_BYTES) else {
+        return;
+    };
+    let agent = Agent::start_by(
+        memory.command(),
+        &format!("{CALM}{OPEN}[ebpf]\nenabled = true\n"),
+    );
+    until::holds("the programs are looked at", SOON, || {
+        let status = agent.get("/v1/status").to_string();
+        !status.contains("kernel programs are being loaded")
+    });
+    let status = agent.get("/v1/status");
+    let ebpf = status["agent"]["ebpf"].to_string();
+    assert_eq!(status["agent"]["ebpf"]["rung"], "files", "{ebpf}");
+    assert!(
+        ebpf.contains("the agent's group has no memory for kernel programs (they need 14 MiB, and ")
+            || ebpf.contains("need CAP_BPF")
+            || ebpf.contains("need Linux 5.8"),
+        "{ebpf}"
+    );
     assert_eq!(memory.kills(), 0);
     drop(agent);
 }

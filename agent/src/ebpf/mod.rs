@@ -23,7 +23,7 @@
 //! # Inside
 //! Pure: `btf`, `offsets` (types of this kernel to constants) · `outline` (the few that the loader needs) · `usdt` (notes to probes) · `pauses`,
 //! `pause_book` (records to pauses) · `budget` (counters to cost) · `watch` (groups to slots).
-//! Doors: `host` (what may be loaded here) · `program` (loads and attaches) · `view` (mapped words) ·
+//! Doors: `host` (what may be loaded here) · `room` (whether it fits into the memory of the own group) · `program` (loads and attaches) · `view` (mapped words) ·
 //! `jvm` (finds libraries) · `thread` (does it all, once a second).
 //! `rung` is the ladder, `report` what others read. What the maps hold is `tidegate_abi::kernel`, the
 //! programs are in `ebpf/src`.
@@ -41,6 +41,7 @@ mod pause_book;
 mod pauses;
 mod program;
 mod report;
+mod room;
 mod rung;
 mod thread;
 #[cfg(test)]

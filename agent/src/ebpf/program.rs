@@ -21,6 +21,7 @@ use super::btf::{Btf, BtfFault, VMLINUX};
 use super::host;
 use super::offsets::{self, Constant};
 use super::outline::outline;
+use super::room;
 use super::rung::{Missed, Rung};
 use super::view::{Extent, Maps, View};
 use crate::procfs::Lack;
@@ -170,6 +171,10 @@ impl Programs {
     pub(super) fn load_from(object: &[u8], wanted: Wanted) -> Result<Self, Refused> {
         if let Some(lack) = host::lack() {
             return Err(Refused::plainly(lack));
+        }
+        if let Some(detail) = room::lacking() {
+            let lack = Lack::Memory;
+            return Err(Refused { lack, detail });
         }
         let extent = extent(wanted.slots)?;
         let mut programs = load_object(object, wanted, extent)?;

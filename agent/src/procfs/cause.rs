@@ -77,6 +77,7 @@ const fn of_lack(lack: Lack) -> &'static str {
         Lack::NotOnThisRung => "programs_other_rung",
         Lack::NoSlot => "programs_no_slot",
         Lack::Unsampled => "programs_unsampled",
+        Lack::Memory => "programs_memory",
         Lack::NoProbes => "programs_no_probes",
     }
 }

@@ -8,6 +8,7 @@ use tidegate_limits::breaker::State;
 use tidegate_segment::clock::monotonic_ns;
 
 use super::ebpf;
+use super::why;
 use crate::control::{ScopeSnapshot, Snapshot, WaiterRung};
 use crate::host::Agent;
 use crate::host::tenants::Named;
@@ -76,9 +77,10 @@ fn fill_scope(scrape: &mut Scrape, scope: &ScopeSnapshot) {
     let rung = WaiterRung::of(&scope.readings).name();
     scrape.set_flag(MetricId::WaitersRung, &[name, rung], true);
     let word = scope.published.word();
-    for state in ScopeState::ALL {
-        let labels = [name, state.name()];
-        scrape.set_flag(MetricId::ScopeState, &labels, *state == word.state);
+    let state = why::state_of(scope);
+    let states = ScopeState::ALL.iter().map(|state| state.name());
+    for one in states.chain([why::BUSY]) {
+        scrape.set_flag(MetricId::ScopeState, &[name, one], one == state);
     }
     scrape.set_count(MetricId::ScopeInflight, &[name], scope.counts.inflight);
     for (limit, value) in [("entry", word.entry), ("tight", word.tight)] {

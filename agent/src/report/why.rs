@@ -145,6 +145,23 @@ pub(super) fn inflight_limit(scope: &ScopeSnapshot) -> Option<u32> {
     (limit < ScopeWord::LIMIT_MAX).then_some(limit)
 }
 
+/// The word for a scope whose mark is passed while nobody is refused, which is no overload to an operator.
+pub const BUSY: &str = "busy";
+
+/// A state in the word that people read: in status, log, metrics and the line for the service manager.
+pub fn state_word(state: ScopeState, refuses: bool) -> &'static str {
+    if state == ScopeState::Overload && !refuses {
+        BUSY
+    } else {
+        state.name()
+    }
+}
+
+/// The state of a scope, in that word.
+pub fn state_of(scope: &ScopeSnapshot) -> &'static str {
+    state_word(scope.published.state, refuses(scope))
+}
+
 #[cfg(test)]
 mod tests {
     use tidegate_limits::law::Published;
@@ -190,7 +207,9 @@ mod tests {
             why(&host).unwrap(),
             "load is high (load1 4.6, mark 2); nobody is refused: 0 of 32 in flight"
         );
+        assert_eq!(state_of(&host), "busy");
         host.counts.inflight = 40;
+        assert_eq!(state_of(&host), "overload");
         assert_eq!(
             why(&host).unwrap(),
             "load is high (load1 4.6, mark 2); what is over 32 requests in flight is refused"

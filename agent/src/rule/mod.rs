@@ -17,6 +17,7 @@ pub mod flow;
 mod java_pattern;
 mod meant;
 pub mod param;
+mod patterns;
 pub mod resource;
 pub mod sentinel;
 pub mod set;

@@ -1,14 +1,11 @@
 //! Which resources a rule is for.
 
 use std::hash::{Hash, Hasher};
-
-use regex::{Regex, RegexBuilder};
+use std::sync::Arc;
 
 use super::java_pattern::translated;
+use super::patterns::{Compiled, Patterns};
 use crate::schema::settings::Section;
-
-/// Most memory that a compiled pattern may take, in bytes. A repetition of up to 64 characters of any script takes 2 MiB.
-const PATTERN_SIZE_MAX: usize = 4 << 20;
 
 /// The resources of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -34,7 +31,7 @@ impl Resource {
             Ok(pattern) => Some(Self::Pattern(pattern)),
             Err(error) => {
                 let allowed = "a regular expression without look-around and back references, of \
-                               at most 4 MiB when compiled";
+                               at most 4 MiB when compiled, and 64 MiB with all other ones";
                 section.refuse(&["resource"], allowed, error);
                 None
             }
@@ -63,9 +60,7 @@ impl Resource {
 pub struct Pattern {
     /// As it is written.
     text: String,
-    /// As our engine has it.
-    meant: String,
-    regex: Regex,
+    compiled: Arc<Compiled>,
 }
 
 impl Pattern {
@@ -74,7 +69,7 @@ impl Pattern {
     /// # Errors
     /// What is wrong with it, on one line.
     pub fn new(text: &str) -> Result<Self, String> {
-        Self::compile(text, text.to_owned())
+        Self::compile(text, text)
     }
 
     /// Compiles a pattern that is written for Java.
@@ -82,23 +77,14 @@ impl Pattern {
     /// # Errors
     /// What is wrong with it, or has no equal here.
     pub fn of_java(text: &str) -> Result<Self, String> {
-        Self::compile(text, translated(text)?)
+        Self::compile(text, &translated(text)?)
     }
 
-    fn compile(text: &str, meant: String) -> Result<Self, String> {
-        // Compiled alone first: a stray parenthesis must not close the group around it.
-        let compile = |text: &str| {
-            let mut builder = RegexBuilder::new(text);
-            builder.size_limit(PATTERN_SIZE_MAX).build()
-        };
-        compile(&meant)
-            .and_then(|_alone| compile(&format!(r"\A(?:{meant})\z")))
-            .map(|regex| Self {
-                text: text.to_owned(),
-                meant,
-                regex,
-            })
-            .map_err(|error| last_line(&error))
+    fn compile(text: &str, meant: &str) -> Result<Self, String> {
+        Ok(Self {
+            text: text.to_owned(),
+            compiled: Patterns::all().compile(meant)?,
+        })
     }
 
     /// The pattern as it is written.
@@ -108,20 +94,13 @@ impl Pattern {
 
     /// Whether it matches the whole name.
     pub fn matches(&self, name: &str) -> bool {
-        self.regex.is_match(name)
+        self.compiled.regex.is_match(name)
     }
-}
-
-/// The engine draws the place of the error on lines above its message.
-fn last_line(error: &regex::Error) -> String {
-    let text = error.to_string();
-    let last = text.lines().last().unwrap_or_default();
-    last.trim_start_matches("error: ").to_owned()
 }
 
 impl PartialEq for Pattern {
     fn eq(&self, other: &Self) -> bool {
-        self.meant == other.meant
+        self.compiled.meant() == other.compiled.meant()
     }
 }
 
@@ -129,6 +108,6 @@ impl Eq for Pattern {}
 
 impl Hash for Pattern {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.meant.hash(state);
+        self.compiled.meant().hash(state);
     }
 }

@@ -173,6 +173,7 @@ fn facts(
             .http
             .metrics_enabled
             .then_some(config.http.metrics_listen),
+        missing_socket: None,
     }
 }
 

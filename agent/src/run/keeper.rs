@@ -46,6 +46,7 @@ pub(super) struct Keeper {
     live: LiveLine,
     /// By the names of the tenants.
     breakers: BTreeMap<Arc<str>, BreakerWatch>,
+    busy: told::Busy,
     told_signals: bool,
     /// Ticks when the service manager was told last that the agent ticks.
     told_ticks: u64,
@@ -74,6 +75,7 @@ impl Keeper {
             told_state: String::new(),
             live: LiveLine::new(),
             breakers: BTreeMap::new(),
+            busy: told::Busy::default(),
             told_signals: false,
             told_ticks: 0,
             seconds: 0,
@@ -230,8 +232,9 @@ impl Keeper {
             self.tell_signals(&snapshot);
         }
         for event in self.context.control.events() {
-            told::scope(&event, &snapshot);
+            told::scope(&mut self.busy, &event, &snapshot);
         }
+        self.busy.tell(&snapshot);
         let (now_ns, idle) = (monotonic_ns(), self.config.pages.idle_time);
         for named in self.context.tenants.iter() {
             let tenant = &named.tenant;
@@ -265,7 +268,10 @@ impl Keeper {
         let tenants = self.context.tenants.iter();
         let clients = tenants.map(|named| named.tenant.clients().count()).sum();
         let refused = self.context.reload.refused();
-        let missing = door::missing_socket(&self.context.facts.lock().directory);
+        let mut facts = self.context.facts.lock();
+        let missing = door::missing_socket(&facts.directory);
+        facts.missing_socket = missing;
+        drop(facts);
         let line = state_line(self.rules, clients, snapshot, refused.as_ref(), missing);
         if line != self.told_state {
             ready::state(&line);

@@ -1,6 +1,7 @@
 //! How the agent is, in one line for the service manager.
 
 use crate::control::Snapshot;
+use crate::report::why;
 use crate::telemetry::reload::Refused;
 
 /// `8 rules, 3 clients, host healthy`, and before it which socket is missing and how the last reload was refused, if so.
@@ -12,7 +13,7 @@ pub(super) fn state_line(
     missing: Option<&str>,
 ) -> String {
     let host = snapshot.scopes.first();
-    let host = host.map_or("not measured yet", |host| host.published.state.name());
+    let host = host.map_or("not measured yet", |host| why::state_of(host));
     let [rules, clients] = [(rules, "rule"), (clients, "client")].map(counted);
     let line = format!("{rules}, {clients}, host {host}");
     let line = refused.map_or_else(|| line.clone(), |refused| format!("{refused}; {line}"));

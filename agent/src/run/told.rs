@@ -1,16 +1,56 @@
 //! What the log says of scopes and breakers that have changed.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tidegate_abi::decision::ScopeState;
 use tidegate_limits::breaker::State;
 
-use crate::control::{Event, Snapshot};
+use crate::control::{Event, ScopeSnapshot, Snapshot};
 use crate::report::why;
 use crate::rule::Body;
 use crate::tenant::Tenant;
 use crate::tenant::breakers::{BreakerChange, BreakerNow};
 use crate::words::many;
 
+/// The scopes that are in overload and were told to be busy, since they have refused nobody yet.
+#[derive(Debug, Default)]
+pub(super) struct Busy(BTreeSet<Arc<str>>);
+
+impl Busy {
+    /// The words for a change of a scope's state.
+    fn words(
+        &mut self,
+        scope: &Arc<str>,
+        [from, to]: [ScopeState; 2],
+        now: Option<&ScopeSnapshot>,
+    ) -> [&'static str; 2] {
+        let was_busy = self.0.remove(scope);
+        let refuses = now.is_none_or(why::refuses);
+        if to == ScopeState::Overload && !refuses {
+            self.0.insert(Arc::clone(scope));
+        }
+        [
+            why::state_word(from, !was_busy),
+            why::state_word(to, refuses),
+        ]
+    }
+
+    /// Logs which of them have begun to refuse.
+    pub(super) fn tell(&mut self, snapshot: &Snapshot) {
+        for now in snapshot.scopes.iter().filter(|now| why::refuses(now)) {
+            if now.published.state == ScopeState::Overload && self.0.remove(&now.name) {
+                let words = [why::BUSY, now.published.state.name()];
+                let text = state(&now.name, words, why::cause(now).as_deref());
+                let cause = now.published.cause.name();
+                tracing::warn!(event = "scope_state", cause, "{text}");
+            }
+        }
+    }
+}
+
 /// Logs a change of a scope, with what the last tick measured.
-pub(super) fn scope(event: &Event, snapshot: &Snapshot) {
+pub(super) fn scope(busy: &mut Busy, event: &Event, snapshot: &Snapshot) {
     let (scope, cause) = match event {
         Event::State { scope, cause, .. } | Event::Ineffective { scope, cause } => (scope, cause),
     };
@@ -21,7 +61,7 @@ pub(super) fn scope(event: &Event, snapshot: &Snapshot) {
     let cause = cause.name();
     match event {
         Event::State { from, to, .. } => {
-            let text = state(scope, [from.name(), to.name()], why.as_deref());
+            let text = state(scope, busy.words(scope, [*from, *to], now), why.as_deref());
             tracing::warn!(event = "scope_state", cause, "{text}");
         }
         Event::Ineffective { .. } => tracing::warn!(

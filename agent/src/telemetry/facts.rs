@@ -21,6 +21,8 @@ pub struct Facts {
     pub sources: Vec<SourceFacts>,
     /// Where metrics are served over TCP.
     pub metrics_listen: Option<SocketAddr>,
+    /// A socket that is not where it was made.
+    pub missing_socket: Option<&'static str>,
 }
 
 /// A source of rules.

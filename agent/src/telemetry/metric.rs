@@ -164,7 +164,7 @@ metric_table! {
     SignalMissing: "tidegate_signal_missing" Gauge None [Scope Signal Cause]
         "1 for the kind of reason why a signal was not measured in the last tick; absent while it is measured.";
     ScopeState: "tidegate_scope_state" Gauge None [Scope State]
-        "1 for the state that the scope is in, else 0.";
+        "1 for the state that the scope is in, else 0; busy is overload in which nobody is refused now.";
     ScopeInflight: "tidegate_scope_inflight" Gauge None [Scope]
         "Inbound requests in flight in the scope.";
     ScopeInflightLimit: "tidegate_scope_inflight_limit" Gauge None [Scope Limit]

@@ -3,7 +3,8 @@
 //! A scrape is made anew each time from the figures of the moment, so a scope or resource that is
 //! gone leaves no series behind. Only the histogram of the ticks lives between scrapes.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus::core::Collector as _;
@@ -12,6 +13,7 @@ use prometheus::proto::{
 };
 use prometheus::{Histogram, HistogramOpts, TextEncoder};
 use rustix::time::{ClockId, clock_gettime};
+use tidegate_abi::board::name_hash;
 use tidegate_abi::ledger::times::BUCKETS;
 use tidegate_segment::ledger::NodeTimes;
 use tidegate_segment::sync::{Ordering, Word};
@@ -97,23 +99,62 @@ impl Metrics {
     }
 }
 
-/// A scrape that is being filled.
+/// Most labels of a row.
+const LABELS_MAX: usize = 4;
+
+/// Series that are held as the library has them, some 500 bytes each, before they are text.
+const ENCODED_AT_A_TIME: usize = 128;
+
+/// A scrape that is being filled. A thousand resources have tens of thousands of series, so each of them is small: the
+/// texts of its labels are kept once for all.
 #[derive(Debug, Default)]
 pub struct Scrape {
     tick_late: Vec<MetricFamily>,
-    families: BTreeMap<MetricId, BTreeMap<Vec<String>, Value>>,
-    resources: HashSet<String>,
-    other_resources: HashSet<String>,
+    families: BTreeMap<MetricId, BTreeMap<Key, Value>>,
+    texts: Texts,
+    /// Numbers of the resources that have series of their own.
+    resources: HashSet<u32>,
+    /// Hashes of the names of the others.
+    other_resources: HashSet<u64>,
     rules: usize,
     histograms: usize,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+/// The labels of a series, by the numbers of their texts; 0 behind the last one.
+type Key = [u32; LABELS_MAX];
+
+/// Texts of labels, each once.
+#[derive(Debug, Default)]
+struct Texts {
+    numbers: HashMap<Arc<str>, u32>,
+    texts: Vec<Arc<str>>,
+}
+
+impl Texts {
+    fn number(&mut self, text: &str) -> u32 {
+        if let Some(number) = self.numbers.get(text) {
+            return *number;
+        }
+        let number = u32::try_from(self.texts.len()).unwrap_or(u32::MAX);
+        let text: Arc<str> = Arc::from(text);
+        self.numbers.insert(Arc::clone(&text), number);
+        self.texts.push(text);
+        number
+    }
+
+    fn text(&self, number: u32) -> &str {
+        let place = usize::try_from(number).ok();
+        let text = place.and_then(|place| self.texts.get(place));
+        text.map_or("", |text| text)
+    }
+}
+
+#[derive(Debug, Default)]
 struct Value {
     sum: f64,
     count: u64,
-    /// How many of `count` are under each bound.
-    under: Option<Under>,
+    /// How many of `count` are under each bound; few series have that.
+    under: Option<Box<Under>>,
 }
 
 /// How many were under each bound of [`NodeTimes::bounds_ns`].
@@ -170,7 +211,7 @@ impl Scrape {
         let value = Value {
             sum: sum.as_secs_f64(),
             count,
-            under: (self.histograms <= HISTOGRAMS_MAX).then(|| under(count, times)),
+            under: (self.histograms <= HISTOGRAMS_MAX).then(|| Box::new(under(count, times))),
         };
         self.add(id, labels, value);
     }
@@ -195,13 +236,34 @@ impl Scrape {
     pub fn text(mut self, length: usize) -> Result<String, prometheus::Error> {
         let others = u64::try_from(self.other_resources.len()).unwrap_or(u64::MAX);
         self.set_count(MetricId::OtherResources, &[], others);
-        let encoder = TextEncoder::new();
         let mut text = String::with_capacity(length);
         while let Some((id, series)) = self.families.pop_first() {
-            encoder.encode_utf8(&[family(id.row(), &series)], &mut text)?;
+            self.write(id.row(), series, &mut text)?;
         }
-        encoder.encode_utf8(&self.tick_late, &mut text)?;
+        TextEncoder::new().encode_utf8(&self.tick_late, &mut text)?;
         Ok(text)
+    }
+
+    /// Writes a family, some series at a time.
+    fn write(
+        &self,
+        row: Row,
+        mut series: BTreeMap<Key, Value>,
+        text: &mut String,
+    ) -> Result<(), prometheus::Error> {
+        let encoder = TextEncoder::new();
+        let mut part = String::new();
+        let mut head = 0;
+        while !series.is_empty() {
+            let some = std::iter::from_fn(|| series.pop_first()).take(ENCODED_AT_A_TIME);
+            let some = some.map(|(key, value)| self.metric(row, key, value));
+            part.clear();
+            encoder.encode_utf8(&[family(row, some.collect())], &mut part)?;
+            // Help and type are said once.
+            text.push_str(part.get(head..).unwrap_or(&part));
+            head = head_of(&part);
+        }
+        Ok(())
     }
 
     fn add(&mut self, id: MetricId, labels: &[&str], value: Value) {
@@ -212,38 +274,57 @@ impl Scrape {
             "{} has other labels",
             row.name
         );
-        let values = row.labels.iter().zip(labels);
-        let key = values
-            .map(|(label, value)| self.bounded(*label, value))
-            .collect();
+        let mut key = Key::default();
+        for (number, (label, value)) in key.iter_mut().zip(row.labels.iter().zip(labels)) {
+            *number = self.bounded(*label, value);
+        }
         let series = self.families.entry(id).or_default().entry(key).or_default();
         series.sum += value.sum;
         series.count = series.count.saturating_add(value.count);
         if let Some(under) = value.under {
             let sums = series.under.get_or_insert_default();
-            for (sum, more) in sums.iter_mut().zip(under) {
+            for (sum, more) in sums.iter_mut().zip(*under) {
                 *sum = sum.saturating_add(more);
             }
         }
     }
 
-    /// The value of a label, or [`OTHER`] for a resource over the bound.
-    fn bounded(&mut self, label: Label, value: &str) -> String {
-        if label != Label::Resource || self.resources.contains(value) {
-            return value.to_owned();
+    /// The number of a label's text, or that of [`OTHER`] for a resource over the bound.
+    fn bounded(&mut self, label: Label, value: &str) -> u32 {
+        if label != Label::Resource {
+            return self.texts.number(value);
+        }
+        let known = self.texts.numbers.get(value).copied();
+        if let Some(number) = known.filter(|number| self.resources.contains(number)) {
+            return number;
         }
         if self.resources.len() < RESOURCES_MAX {
-            self.resources.insert(value.to_owned());
-            return value.to_owned();
+            let number = self.texts.number(value);
+            self.resources.insert(number);
+            return number;
         }
-        if !self.other_resources.contains(value) {
-            self.other_resources.insert(value.to_owned());
-        }
-        OTHER.to_owned()
+        self.other_resources.insert(name_hash(value.as_bytes()));
+        self.texts.number(OTHER)
+    }
+
+    fn metric(&self, row: Row, key: Key, value: Value) -> Metric {
+        let texts = key.map(|number| self.texts.text(number));
+        let pairs = row.labels.iter().zip(texts);
+        // A label without a value is no label.
+        let pairs = pairs.filter(|(_label, text)| !text.is_empty());
+        let pairs = pairs.map(|(label, text)| pair(*label, text)).collect();
+        metric(row.kind, pairs, value)
     }
 }
 
-fn family(row: Row, series: &BTreeMap<Vec<String>, Value>) -> MetricFamily {
+/// Bytes of the lines with which a family begins: its help and its type.
+fn head_of(text: &str) -> usize {
+    let lines = text.split_inclusive('\n');
+    let heads = lines.take_while(|line| line.starts_with('#'));
+    heads.map(str::len).fold(0, usize::saturating_add)
+}
+
+fn family(row: Row, metrics: Vec<Metric>) -> MetricFamily {
     let mut family = MetricFamily::default();
     family.set_name(row.name.to_owned());
     family.set_help(row.help.to_owned());
@@ -253,21 +334,13 @@ fn family(row: Row, series: &BTreeMap<Vec<String>, Value>) -> MetricFamily {
         Kind::Summary => MetricType::SUMMARY,
         Kind::Histogram => MetricType::HISTOGRAM,
     });
-    family.set_metric(
-        series
-            .iter()
-            .map(|(labels, value)| metric(row, labels, *value))
-            .collect(),
-    );
+    family.set_metric(metrics);
     family
 }
 
-fn metric(row: Row, labels: &[String], value: Value) -> Metric {
-    let pairs = row.labels.iter().zip(labels);
-    // A label without a value is no label.
-    let pairs = pairs.filter(|(_label, value)| !value.is_empty());
-    let mut metric = Metric::from_label(pairs.map(|(label, value)| pair(*label, value)).collect());
-    match row.kind {
+fn metric(kind: Kind, labels: Vec<LabelPair>, value: Value) -> Metric {
+    let mut metric = Metric::from_label(labels);
+    match kind {
         Kind::Counter => {
             let mut counter = Counter::default();
             counter.set_value(value.sum);
@@ -305,7 +378,8 @@ fn under(count: u64, times: &NodeTimes) -> Under {
 
 fn histogram(value: Value) -> prometheus::proto::Histogram {
     let bounds = NodeTimes::bounds_ns().map(|bound| Duration::from_nanos(bound).as_secs_f64());
-    let buckets = value.under.into_iter().flatten().zip(bounds);
+    let under = value.under.map(|under| *under);
+    let buckets = under.into_iter().flatten().zip(bounds);
     let buckets = buckets.map(|(under, bound)| {
         let mut bucket = Bucket::default();
         // A count that was read later than the buckets, or comes from a page that lies, is over none of them.
@@ -415,6 +489,32 @@ mod tests {
         let finite = text.matches("tidegate_resource_rt_seconds_bucket{").count();
         assert_eq!(finite, HISTOGRAMS_MAX * BUCKETS + RESOURCES_MAX + 1);
         assert!(text.contains("tidegate_resource_rt_seconds_count{resource=\"__other__\"} 15\n"));
+    }
+
+    #[test]
+    fn a_long_family_says_its_help_and_type_once_and_has_each_series_once() {
+        let mut scrape = scrape();
+        let names = (0..3 * ENCODED_AT_A_TIME).map(|number| format!("# {number}"));
+        let names: Vec<String> = names.collect();
+        for name in &names {
+            scrape.set_count(MetricId::ResourcePassed, &[name, ""], 1);
+        }
+        let text = scrape.text(0).expect("encodes");
+        let family = MetricId::ResourcePassed.row().name;
+        for head in ["HELP", "TYPE"] {
+            let heads = text.matches(&format!("# {head} {family} ")).count();
+            assert_eq!(heads, 1, "{head}");
+        }
+        for name in names {
+            let line = format!("{family}{{resource=\"{name}\"}} 1\n");
+            assert_eq!(text.matches(&line).count(), 1, "{line}");
+        }
+    }
+
+    #[test]
+    fn every_row_has_room_for_its_labels() {
+        let most = MetricId::ALL.iter().map(|id| id.row().labels.len()).max();
+        assert_eq!(most, Some(LABELS_MAX));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::words::span;
 /// Each in a sentence, the most urgent first. A scope whose mark is passed and that refuses nobody is none.
 pub(super) fn findings(status: &StatusReport, before: &Before<'_>) -> Vec<String> {
     let mut found = Vec::new();
+    found.extend(missing_socket(status));
     found.extend(rules(status));
     found.extend(late(status));
     for scope in &status.scopes {
@@ -60,6 +61,14 @@ pub(super) fn withheld(course: &CourseReport) -> Option<String> {
     let left = span(left);
     Some(format!(
         "this hour has had all its changes of state (hysteresis.changes_per_hour_max): {what} for {left} more"
+    ))
+}
+
+fn missing_socket(status: &StatusReport) -> Option<String> {
+    let socket = status.agent.missing_socket.as_ref()?;
+    Some(format!(
+        "{socket} is missing in {}: nobody new can connect there, the log says why",
+        status.agent.directory
     ))
 }
 

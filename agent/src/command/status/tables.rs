@@ -2,9 +2,12 @@
 
 use std::fmt::Write as _;
 
+use tidegate_abi::decision::ScopeState;
+
 use super::before::Before;
 use crate::config::DEFAULT_TENANT;
 use crate::report::status::{ClientReport, ResourceReport, ScopeReport, StatusReport};
+use crate::report::why::BUSY;
 use crate::words::{WIDTH, number, paragraph};
 
 /// Rows of a table that are shown unless all are asked for.
@@ -53,11 +56,8 @@ fn scope_row(
 
 /// A mark that is passed while nobody is refused is no overload to an operator.
 fn state(scope: &ScopeReport) -> &str {
-    if scope.state == "overload" && !scope.refuses {
-        "busy"
-    } else {
-        &scope.state
-    }
+    let is_busy = &*scope.state == ScopeState::Overload.name() && !scope.refuses;
+    if is_busy { BUSY } else { &scope.state }
 }
 
 pub(super) fn resources(

@@ -74,6 +74,8 @@ pub struct AgentReport {
     pub reload_refused: Option<Refused>,
     /// Callers that found no place, by what they asked for; what nobody was refused is left out.
     pub turned_away: BTreeMap<Word, u64>,
+    /// A socket of the agent that is not where it was made, so that nobody new can connect there; null is none.
+    pub missing_socket: Option<Word>,
 }
 
 /// A pressure trigger: its form, or why there is none.

@@ -58,6 +58,7 @@ impl StatusReport {
                 http_permits: HttpPermitsReport::of(tenants, None),
                 reload_refused: context.reload.refused(),
                 turned_away: turned_away::by_bound(context),
+                missing_socket: facts.missing_socket.map(Word::from),
             },
             scopes: scopes(&snapshot),
             resources: resources(tenants),
