@@ -342,7 +342,11 @@ mod tests {
             "connections: user 2 may have 144 at a time and has no more left; give some back, or try again later"
         );
         held.truncate(512);
-        assert_eq!(takes(&mut held, 6), 256, "what was given back is there again");
+        assert_eq!(
+            takes(&mut held, 6),
+            256,
+            "what was given back is there again"
+        );
     }
 
     proptest! {

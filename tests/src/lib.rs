@@ -10,6 +10,7 @@ pub mod load;
 pub mod machine;
 pub mod program;
 pub mod race;
+pub mod raw_service;
 pub mod shared_count;
 pub mod skip;
 pub mod spans;

@@ -1,27 +1,22 @@
 //! A service that has taken a seat and writes whatever it likes into its tenant's ledger.
 
 use std::error::Error;
-use std::io::IoSliceMut;
-use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketAddrUnix,
-    SocketFlags, SocketType, connect, recvmsg, send, socket_with,
-};
-use tidegate_abi::message::{FRAME_MAX, HELLO_MAP, Message};
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::os::memfd::{self, Kind};
 use tidegate_segment::page::Page;
 use tidegate_segment::sync::Ordering;
 
+use crate::raw_service::RawService;
+
 /// Its connection, which keeps its seat, and the ledger.
 #[derive(Debug)]
 pub struct Vandal {
-    _connection: OwnedFd,
+    _service: RawService,
     ledger: Page,
 }
 
@@ -99,33 +94,13 @@ impl Vandal {
     /// # Errors
     /// The agent gives none.
     pub fn take_seat(runtime_dir: &Path) -> Result<Self, Box<dyn Error + Send + Sync>> {
-        let flags = SocketFlags::CLOEXEC;
-        let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-        connect(
-            &socket,
-            &SocketAddrUnix::new(runtime_dir.join("gate.sock"))?,
-        )?;
-        let hello = Message::Hello {
-            version: tidegate_abi::VERSION,
-            flags: HELLO_MAP,
-            now_ns: monotonic_ns(),
-        };
-        send(&socket, hello.encode().bytes(), SendFlags::NOSIGNAL)?;
-        let mut bytes = [0; FRAME_MAX];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-        let mut into = [IoSliceMut::new(&mut bytes)];
-        let received = recvmsg(&socket, &mut into, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
-        let descriptors: Vec<OwnedFd> = ancillary.drain().flat_map(rights).collect();
-        let answer = Message::decode(bytes.get(..received.bytes).unwrap_or_default());
-        let Ok(Message::Welcome(welcome)) = answer else {
-            return Err(format!("no welcome: {answer:?}").into());
-        };
-        let [_board, ledger] = <[OwnedFd; 2]>::try_from(descriptors)
-            .map_err(|descriptors| format!("{} descriptors", descriptors.len()))?;
-        let words = usize::try_from(welcome.ledger_words)?;
+        let mut service = RawService::hello(runtime_dir)?;
+        let files = std::mem::take(&mut service.files);
+        let [_board, ledger] = <[OwnedFd; 2]>::try_from(files)
+            .map_err(|files| format!("{} descriptors", files.len()))?;
+        let words = usize::try_from(service.welcome.ledger_words)?;
         Ok(Self {
-            _connection: socket,
+            _service: service,
             ledger: memfd::open(Kind::Ledger, &ledger, words)?,
         })
     }
@@ -154,11 +129,4 @@ impl Vandal {
         }
         rounds
     }
-}
-
-fn rights(message: RecvAncillaryMessage<'_>) -> Vec<OwnedFd> {
-    let RecvAncillaryMessage::ScmRights(descriptors) = message else {
-        return Vec::new();
-    };
-    descriptors.collect()
 }

@@ -225,8 +225,9 @@ fn alone_field_b4_an_agent_without_memory_for_its_programs_says_so_and_lives() {
     let ebpf = status["agent"]["ebpf"].to_string();
     assert_eq!(status["agent"]["ebpf"]["rung"], "files", "{ebpf}");
     assert!(
-        ebpf.contains("the agent's group has no memory for kernel programs (they need 14 MiB, and ")
-            || ebpf.contains("need CAP_BPF")
+        ebpf.contains(
+            "the agent's group has no memory for kernel programs (they need 14 MiB, and "
+        ) || ebpf.contains("need CAP_BPF")
             || ebpf.contains("need Linux 5.8"),
         "{ebpf}"
     );

@@ -108,8 +108,7 @@ fn names_beyond_the_slots_are_protected_and_idle_ones_make_room_but_for_open_bre
     // The slot's last holder is gone with its state, and the breaker for all guards the new one.
     assert_eq!(breaker(&agent, &new), json!("closed"));
     until::holds("its breaker opens", until::SOON, || {
-        fails(&client, &new) == Err(RefusalKind::Degrade)
-            && breaker(&agent, &new) == json!("open")
+        fails(&client, &new) == Err(RefusalKind::Degrade) && breaker(&agent, &new) == json!("open")
     });
     // A service that knows a resource whose slot went is guarded as well.
     until::holds("the slot of a quiet resource goes", GIVEN_BACK, || {

@@ -21,8 +21,6 @@ pub enum Lack {
     NoTypes,
     /// Plain tracepoints are not in sight.
     NoTracefs,
-    /// The memory of the agent's group has no room for them.
-    Memory,
     /// The kernel refused them, for a reason that the report has.
     Refused,
     /// The memory of the agent's group has no room for them.
@@ -51,7 +49,6 @@ impl Lack {
             Self::Lockdown => "the kernel is locked down: it lets no program read its memory",
             Self::NoTypes => "the kernel does not describe its types",
             Self::NoTracefs => "tracefs is not mounted, so there are no plain tracepoints",
-            Self::Memory => "the agent's group has no memory for kernel programs",
             Self::Refused => "the kernel refused the programs",
             Self::Memory => "the agent's group has no memory for kernel programs",
             Self::OverBudget => "kernel programs cost more than max_overhead",
@@ -82,9 +79,10 @@ impl Lack {
             Self::Lockdown => "boot without lockdown=confidentiality",
             Self::NoTypes => "a kernel with CONFIG_DEBUG_INFO_BTF",
             Self::NoTracefs => "mount -t tracefs nodev /sys/kernel/tracing",
-            Self::Memory => "raise the group's memory.max (MemoryMax of the unit) to 32 MiB or more",
             Self::Refused => "see the ladder of kernel programs in `tidegate doctor`",
-            Self::Memory => "raise the group's memory.max (MemoryMax of the unit) to 32 MiB or more",
+            Self::Memory => {
+                "raise the group's memory.max (MemoryMax of the unit) to 32 MiB or more"
+            }
             Self::OverBudget => "raise [ebpf] max_overhead",
             Self::NotOnThisRung => "what the ladder of kernel programs in `tidegate doctor` lacks",
             Self::NoSlot => "watch fewer groups, or raise [pages] max_scopes",

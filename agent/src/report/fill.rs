@@ -118,6 +118,11 @@ fn fill_tenant(scrape: &mut Scrape, label: &str, tenant: &Tenant) {
     scrape.set_count(MetricId::LedgerMemory, &[label], memory.bytes);
     scrape.set_count(MetricId::LedgerExplained, &[label], memory.explained_bytes);
     scrape.set_count(MetricId::LedgerGivenBack, &[label], memory.given_back_bytes);
+    for (reason, count) in tenant.earlier().refused() {
+        scrape.set_count(MetricId::HandBacksRefused, &[reason, label], count);
+    }
+    let earlier = tenant.earlier().in_flight();
+    scrape.set_count(MetricId::EarlierInflight, &[label], earlier.requests);
     let generation = tenant.board().rules_generation();
     scrape.set_count(MetricId::RulesGeneration, &[label], generation);
 }

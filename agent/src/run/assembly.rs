@@ -16,7 +16,7 @@ use super::taking::{self, Taking};
 use super::{Ended, Options, begin_rules, system};
 use crate::config::{Config, DEFAULT_TENANT, Given, Loaded};
 use crate::control::{self, Driver, Handle, Plan, Ticking};
-use crate::door::{self, Doors};
+use crate::door::{self, Doors, gate_socket};
 use crate::ebpf::{self, Telemetry};
 use crate::host::Agent;
 use crate::host::tenants::{Conditions, Named, Tenants};
@@ -45,10 +45,12 @@ pub(super) async fn assemble(options: Options) -> Result<Assembly, Ended> {
     let started = Instant::now();
     let loaded = load(&options.config)?;
     let settings = door::Settings::of(&loaded.config, options.directory.clone());
+    let left_sockets = options.directory.join(gate_socket::FILE_NAME).exists();
     let mut doors = Doors::open(&settings)?;
     let directory = options.directory.clone();
     let feed = Box::pin(RuleFeed::open(&loaded.config)).await;
-    let begun = Box::pin(begin(options, (started, loaded), (&mut doors, &feed))).await;
+    let begun = begin(options, (started, loaded), (&mut doors, &feed, left_sockets));
+    let begun = Box::pin(begun).await;
     let (keeper, ticking, recorder) = begun.inspect_err(|_ended| remove_sockets(&directory))?;
     Ok(Assembly {
         keeper,
@@ -64,11 +66,13 @@ pub(super) async fn assemble(options: Options) -> Result<Assembly, Ended> {
 async fn begin(
     options: Options,
     (started, loaded): (Instant, Loaded),
-    (doors, feed): (&mut Doors, &RuleFeed),
+    (doors, feed, left_sockets): (&mut Doors, &RuleFeed, bool),
 ) -> Result<(Box<Keeper>, Ticking, Option<Recorder>), Ended> {
     let Loaded { config, warnings } = loaded;
-    let (tenants, pages) = Box::pin(tenants(&options, &config, doors)).await?;
+    let (tenants, pages, taking) =
+        Box::pin(tenants(&options, &config, (doors, left_sockets))).await?;
     let begun = Box::pin(begin_rules(feed, &tenants, &options)).await?;
+    taking.count_others(&tenants);
     let metrics = Arc::new(make_metrics()?);
     let Begun {
         handle,
@@ -109,12 +113,14 @@ async fn begin(
 async fn tenants(
     options: &Options,
     config: &Config,
-    doors: &mut Doors,
-) -> Result<(Tenants, Vec<control::Pages>), Ended> {
+    (doors, left_sockets): (&mut Doors, bool),
+) -> Result<(Tenants, Vec<control::Pages>, Taking), Ended> {
     let geometry = config.pages.geometry().map_err(Ended::Sizes)?;
     let names = tenant_names(config);
-    let mut taking = Taking::back(doors, &options.directory, names, geometry).await;
-    make_tenants(config, options, &mut taking)
+    let directory = (&*options.directory, left_sockets);
+    let mut taking = Taking::back(doors, directory, names, geometry).await;
+    let (tenants, pages) = make_tenants(config, options, &mut taking)?;
+    Ok((tenants, pages, taking))
 }
 
 fn tenant_names(config: &Config) -> impl Iterator<Item = Arc<str>> {
@@ -230,7 +236,7 @@ fn make_tenant(
         tenant,
         tick: mut writer,
         living,
-    } = *taking::begin(name, &settings, taking.take(name))?;
+    } = *taking::begin(name, &settings, taking)?;
     taking::keep(&tenant, living);
     tenant.record_in(directory, name);
     // Nobody is to think that the agent is silent before its first tick.

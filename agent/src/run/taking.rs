@@ -9,49 +9,81 @@ use tidegate_segment::board::Process;
 
 use crate::door::Doors;
 use crate::door::offer::Offer;
-use crate::tenant::kept::KEPT_FOR;
-use crate::tenant::left::{Left, NotTaken, Proved};
+use crate::host::tenants::Tenants;
+use crate::tenant::kept::{KEPT_FOR, WAITED_FOR};
+use crate::tenant::left::{Before, Left, NotTaken, Proved};
+use crate::tenant::past_life::HandedBack;
 use crate::tenant::seat_life;
 use crate::tenant::take_up::LivingSeat;
-use crate::tenant::{CreateError, Settings, TakenUp, Tenant};
+use crate::tenant::{Begun, CreateError, HOST, Settings, TakenUp, Tenant};
 
 /// How long services of the last life are waited for, whatever they do. One that finds nobody listening tries again
 /// after 400 ms at most.
 const GATHER_WITHIN: Duration = Duration::from_millis(1500);
 
+/// How long they are waited for where the last life left its sockets and nothing else, so that nobody knows who they
+/// are: longer than the longest pause of those who hold pages.
+const UNKNOWN_WITHIN: Duration = Duration::from_millis(600);
+
+/// Most offers of pages that are kept to be counted.
+const OTHERS_MAX: usize = 64;
+
 /// The pages of all tenants that may be handed back.
 #[derive(Debug, Default)]
 pub(super) struct Taking {
     wanted: Vec<Wanted>,
+    /// Whether a life before has left its sockets, and no record of its pages.
+    is_unknown: bool,
+    /// What was handed back and is not taken up.
+    others: Vec<Offer>,
 }
 
 /// The pages of one tenant.
 #[derive(Debug)]
 struct Wanted {
     tenant: Arc<str>,
-    left: Left,
+    /// What proves them; none where they have other sizes.
+    left: Option<Left>,
     /// Processes that live and had a seat, once for each seat, and have not come yet.
     awaited: Vec<Process>,
+    /// Whether there were any.
+    lived: bool,
     /// The newest pages that were handed back.
     found: Option<Proved>,
 }
 
 impl Taking {
-    /// Waits for the pages of those tenants whose services live.
+    /// Waits for the pages of those tenants whose services live. `left_sockets`: a life before ended without taking its
+    /// sockets away.
     pub(super) async fn back(
         doors: &mut Doors,
-        directory: &Path,
+        (directory, left_sockets): (&Path, bool),
         tenants: impl Iterator<Item = Arc<str>>,
         geometry: Geometry,
     ) -> Self {
-        let wanted = tenants.filter_map(|tenant| Wanted::of(directory, tenant, geometry));
-        let mut taking = Self {
-            wanted: wanted.collect(),
-        };
+        let mut taking = Self::default();
+        for tenant in tenants {
+            match Left::read(directory, &tenant, geometry) {
+                Before::Usable(left) => {
+                    let awaited = awaited(&left);
+                    taking.wanted.push(Wanted::of(tenant, awaited, Some(left)));
+                }
+                Before::OtherSizes(left) => {
+                    let wanted = Wanted::of(tenant, awaited(&left), None);
+                    taking.wanted.push(wanted);
+                }
+                Before::Unknown => taking.is_unknown |= left_sockets,
+            }
+        }
         if !taking.is_done() {
+            let within = if taking.wanted.iter().all(Wanted::is_done) {
+                UNKNOWN_WITHIN
+            } else {
+                GATHER_WITHIN
+            };
             doors
-                .gather(GATHER_WITHIN, |offer| {
-                    taking.look(&offer);
+                .gather(within, |offer| {
+                    taking.look(offer);
                     taking.is_done()
                 })
                 .await;
@@ -59,72 +91,115 @@ impl Taking {
         taking
     }
 
+    /// Where it is not known who may come, nobody can be the last one.
     fn is_done(&self) -> bool {
-        self.wanted.iter().all(Wanted::is_done)
+        !self.is_unknown && self.wanted.iter().all(Wanted::is_done)
     }
 
     /// Looks at what a service hands back, if it does.
-    fn look(&mut self, offer: &Offer) {
+    fn look(&mut self, offer: Offer) {
         let pid = offer.peer.pid;
         let Some(files) = &offer.files else {
             self.wanted.iter_mut().for_each(|wanted| wanted.came(pid));
             return;
         };
         let [board, ledger] = &**files;
-        let mut why = NotTaken::Foreign;
         for wanted in &mut self.wanted {
-            match wanted.left.prove(board, ledger) {
+            let Some(left) = &wanted.left else {
+                wanted.came(pid);
+                continue;
+            };
+            match left.prove(board, ledger) {
                 Ok(proved) => {
                     wanted.came(pid);
                     wanted.find(proved);
                     return;
                 }
                 Err(NotTaken::Foreign) => {}
-                Err(other) => why = other,
+                Err(why) => tracing::debug!(event = "pages_refused", pid, %why, "what was handed back is not what it seems"),
             }
         }
-        tracing::warn!(event = "pages_refused", pid, uid = offer.peer.uid, why = %why, "pages that were handed back are not taken");
+        if self.others.len() < OTHERS_MAX {
+            self.others.push(offer);
+        }
     }
 
-    /// The pages of a tenant, with what its last life has left.
-    pub(super) fn take(&mut self, tenant: &str) -> Option<(Left, Proved)> {
+    /// The pages of a tenant, with what its last life has left, and how it begins.
+    fn take(&mut self, tenant: &str) -> (Option<(Left, Proved)>, Begun) {
         let place = self
             .wanted
             .iter()
-            .position(|wanted| &*wanted.tenant == tenant)?;
+            .position(|wanted| &*wanted.tenant == tenant);
+        let Some(place) = place else {
+            let anew = self.is_unknown && !self.others.is_empty();
+            return (None, if anew { Begun::Anew } else { Begun::New });
+        };
         let Wanted {
             left,
             found,
             awaited,
+            lived,
             ..
         } = self.wanted.swap_remove(place);
-        if found.is_none() && !awaited.is_empty() {
-            tracing::warn!(
-                event = "pages_begun_anew",
-                tenant,
-                services = awaited.len(),
-                "no service handed the pages of the last run back: windows and breakers begin at zero, and what its \
-                 services have in flight does not count"
-            );
+        match (left, found) {
+            (Some(left), Some(proved)) => (Some((left, proved)), Begun::TakenUp),
+            (left, _none) if lived => {
+                if left.is_some() && !awaited.is_empty() {
+                    tracing::warn!(
+                        event = "pages_begun_anew",
+                        tenant,
+                        services = awaited.len(),
+                        "no service handed the pages of the last run back in time: windows and breakers begin at zero, and \
+                         what its services have in flight does not count before one of them comes"
+                    );
+                }
+                (None, Begun::Anew)
+            }
+            _none => (None, Begun::New),
         }
-        found.map(|proved| (left, proved))
+    }
+
+    /// Lets count what services have in flight on pages that were handed back and are not gone on with. To be called
+    /// with the rules in force, before anybody is served.
+    pub(super) fn count_others(self, tenants: &Tenants) {
+        for Offer { peer, files } in self.others {
+            let Some(files) = files else { continue };
+            let tenant = &tenants.of(peer, None).tenant;
+            let back = HandedBack {
+                files: &files,
+                process: Process {
+                    pid: peer.pid,
+                    start: seat_life::start_time(peer.pid).unwrap_or(0),
+                    uid: peer.uid,
+                    scope: HOST,
+                },
+                seat: None,
+            };
+            // Why not is told and counted there.
+            let _counted: Result<_, _> = tenant.count_earlier(&back);
+        }
     }
 }
 
+/// Processes that live and had a seat, once for each seat.
+fn awaited(left: &Left) -> Vec<Process> {
+    let seats = left.seats.iter().filter(|seat| seat.word.live);
+    let own = std::process::id();
+    let others = seats.filter(|seat| seat.index != crate::tenant::AGENT_SEAT);
+    let living =
+        others.filter(|seat| seat.process.pid != own && seat_life::alive(&seat.process).is_some());
+    living.map(|seat| seat.process).collect()
+}
+
 impl Wanted {
-    fn of(directory: &Path, tenant: Arc<str>, geometry: Geometry) -> Option<Self> {
-        let left = Left::read(directory, &tenant, geometry)?;
-        let seats = left.seats.iter().filter(|seat| seat.word.live);
-        let own = std::process::id();
-        let others = seats.filter(|seat| seat.index != crate::tenant::AGENT_SEAT);
-        let living = others
-            .filter(|seat| seat.process.pid != own && seat_life::alive(&seat.process).is_some());
-        Some(Self {
+    fn of(tenant: Arc<str>, awaited: Vec<Process>, left: Option<Left>) -> Self {
+        Self {
             tenant,
-            awaited: living.map(|seat| seat.process).collect(),
             left,
+            lived: !awaited.is_empty(),
+            awaited,
             found: None,
-        })
+        }
     }
 
     fn is_done(&self) -> bool {
@@ -161,11 +236,13 @@ impl Wanted {
 pub(super) fn begin(
     tenant: &str,
     settings: &Settings,
-    back: Option<(Left, Proved)>,
+    taking: &mut Taking,
 ) -> Result<Box<TakenUp>, CreateError> {
+    let (back, mut begun) = taking.take(tenant);
     if let Some((left, proved)) = back {
         match Tenant::take_up(settings, &left, &proved) {
             Ok(taken) => {
+                taken.tenant.has_begun(begun);
                 tracing::info!(
                     event = "pages_taken_up",
                     tenant,
@@ -174,15 +251,20 @@ pub(super) fn begin(
                 );
                 return Ok(taken);
             }
-            Err(error) => tracing::warn!(
-                event = "pages_begun_anew",
-                tenant,
-                %error,
-                "the pages of the last run cannot be taken up: windows, breakers and requests in flight begin at zero"
-            ),
+            Err(error) => {
+                begun = Begun::Anew;
+                tracing::warn!(
+                    event = "pages_begun_anew",
+                    tenant,
+                    %error,
+                    "the pages of the last run cannot be taken up: windows and breakers begin at zero"
+                );
+            }
         }
     }
-    TakenUp::new(settings)
+    let taken = TakenUp::new(settings)?;
+    taken.tenant.has_begun(begun);
+    Ok(taken)
 }
 
 /// Keeps the seats of those who live until they come for them, for a while.
@@ -198,7 +280,18 @@ pub(super) fn keep(tenant: &Arc<Tenant>, living: Vec<LivingSeat>) {
     }
     let tenant = Arc::clone(tenant);
     tokio::spawn(async move {
-        tokio::time::sleep(KEPT_FOR).await;
+        tokio::time::sleep(WAITED_FOR).await;
+        let seats = tenant.kept().wait_no_longer();
+        if seats > 0 {
+            tracing::warn!(
+                event = "seats_kept",
+                seats,
+                "services of the last run live and have not come back: what they have in flight counts for {} s more, \
+                 or until they come or end",
+                KEPT_FOR.saturating_sub(WAITED_FOR).as_secs()
+            );
+        }
+        tokio::time::sleep(KEPT_FOR.saturating_sub(WAITED_FOR)).await;
         let seats = tenant.kept().give_up();
         if seats > 0 {
             tracing::warn!(

@@ -70,7 +70,8 @@ pub enum Label {
     /// Kind of reason for a missing value, see [`crate::procfs::Fault::cause`], or for turning somebody away, see
     /// [`super::turned::Why`].
     Cause,
-    /// Who refused, see [`tidegate_abi::decision::RefusalKind`].
+    /// Who refused, see [`tidegate_abi::decision::RefusalKind`], or why pages are not taken, see
+    /// [`crate::tenant::past_life::NotCounted`].
     Reason,
     /// What has better and worse steps: `sampler`, `clock`, or `trigger` with a pressure.
     Ladder,
@@ -231,6 +232,10 @@ metric_table! {
         "Memory that the tenant's ledger took at the last look.";
     LedgerExplained: "tidegate_ledger_explained_bytes" Gauge Bytes [Tenant]
         "Most memory that seats, slots and rules in use explain; what a service has written beyond it is given back.";
+    HandBacksRefused: "tidegate_hand_backs_refused_total" Counter None [Reason Tenant]
+        "Pages of an earlier life that a process handed back and that count for nothing, by why.";
+    EarlierInflight: "tidegate_earlier_pages_inflight" Gauge None [Tenant]
+        "Requests in flight on pages of an earlier life that this one does not go on with; they count until they end.";
     LedgerGivenBack: "tidegate_ledger_given_back_bytes_total" Counter Bytes [Tenant]
         "Memory of the ledger that nothing explained and that was given back.";
     RulesGeneration: "tidegate_rules_generation" Gauge None [Tenant]

@@ -24,7 +24,7 @@ use super::compile::room::Room;
 use super::rule_index::{Part, RuleIndex};
 use idle::Idle;
 use name::is_part;
-pub use name::{INBOUND_NAME, OVERFLOW_NAME, part_name};
+pub use name::{INBOUND_NAME, OVERFLOW_NAME, part_name, parts_of};
 use namers::Namers;
 pub use publish::{PublishFault, Published, TooSoon};
 

@@ -5,6 +5,7 @@
 //! first moment on. It does not count seats that are given now. So whoever is new waits for those who still have to come.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -15,8 +16,11 @@ use tokio::time::Instant;
 use super::seat_life::Seated;
 use super::seats::Seat;
 
-/// How long a seat is kept for a process that lives and does not come.
-pub const KEPT_FOR: Duration = Duration::from_secs(10);
+/// How long a seat is kept for a process that lives and does not come, as one that is stopped. What it holds counts so
+/// long.
+pub const KEPT_FOR: Duration = Duration::from_mins(10);
+/// How long those who are new wait for it, in all.
+pub const WAITED_FOR: Duration = Duration::from_secs(10);
 /// How long after the last one has come the new ones are let in: it finds the slots of its names before it puts the new
 /// board in force, and a decision may be under way.
 const SETTLES: Duration = Duration::from_millis(250);
@@ -25,7 +29,9 @@ const SETTLES: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub struct Kept {
     seats: Mutex<HashMap<u32, KeptSeat>>,
+    /// Those that who is new waits for.
     left: watch::Sender<Left>,
+    waits_no_longer: AtomicBool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -51,6 +57,7 @@ impl Default for Kept {
         Self {
             seats: Mutex::default(),
             left: watch::Sender::new(none),
+            waits_no_longer: AtomicBool::new(false),
         }
     }
 }
@@ -110,10 +117,20 @@ impl Kept {
         }
     }
 
+    /// Who is new waits for them no longer. Returns how many are kept.
+    pub fn wait_no_longer(&self) -> usize {
+        let seats = self.seats.lock();
+        self.waits_no_longer.store(true, Ordering::Relaxed);
+        self.tell(0);
+        seats.len()
+    }
+
     /// Keeps none any longer: each that nobody came for ends. Returns how many.
     pub fn give_up(&self) -> usize {
-        let given_up = std::mem::take(&mut *self.seats.lock());
+        let mut seats = self.seats.lock();
+        let given_up = std::mem::take(&mut *seats);
         self.tell(0);
+        drop(seats);
         given_up.len()
     }
 
@@ -147,8 +164,10 @@ impl Kept {
     }
 
     fn tell(&self, seats: usize) {
+        // Under the lock of the seats.
+        let waits = !self.waits_no_longer.load(Ordering::Relaxed);
         self.left.send_replace(Left {
-            seats,
+            seats: if waits { seats } else { 0 },
             since: Some(Instant::now()),
         });
     }
@@ -197,6 +216,25 @@ mod tests {
         );
         drop(seated);
         assert!(ended.await.is_err(), "the connection has ended");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_seat_that_nobody_waits_for_any_longer_is_kept_all_the_same() {
+        let kept = Kept::default();
+        let mut ended = kept.keep(SEAT, PROCESS);
+        let limit = Duration::from_secs(1);
+        assert!(!kept.settled(limit).await);
+        assert_eq!(kept.wait_no_longer(), 1);
+        assert!(kept.settled(limit).await);
+        assert_eq!(kept.count(), 1);
+        assert!(
+            ended
+                .try_recv()
+                .is_err_and(|still| still == oneshot::error::TryRecvError::Empty)
+        );
+        let seated = kept.claim(SEAT, &PROCESS).unwrap();
+        assert!(kept.settled(limit).await);
+        drop(seated);
     }
 
     #[tokio::test(start_paused = true)]

@@ -13,6 +13,7 @@ pub mod decide;
 pub mod directory;
 pub mod kept;
 pub mod left;
+pub mod past_life;
 pub mod peer_scope;
 pub mod permit;
 pub mod proxy_seats;
@@ -28,6 +29,7 @@ pub mod upkeep;
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use parking_lot::Mutex;
 use tidegate_abi::board::ScopeWord;
@@ -44,6 +46,7 @@ use client::Clients;
 use directory::Directory;
 use kept::Kept;
 use left::{BoardName, Names};
+use past_life::EarlierPages;
 use permit::Permits;
 use proxy_seats::ProxySeats;
 use rule_counts::RuleCounts;
@@ -107,6 +110,29 @@ pub struct PageFiles {
     pub ledger: OwnedFd,
 }
 
+/// How the pages of a tenant began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Begun {
+    /// Nobody had any before.
+    #[default]
+    New,
+    /// They are those of the life before.
+    TakenUp,
+    /// There was a life before whose pages could not be gone on with: windows and breakers began anew.
+    Anew,
+}
+
+impl Begun {
+    /// Its word in status.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::TakenUp => "taken_up",
+            Self::Anew => "anew",
+        }
+    }
+}
+
 /// One pair of pages and everything around it but the tick.
 #[derive(Debug)]
 pub struct Tenant {
@@ -122,6 +148,8 @@ pub struct Tenant {
     rule_counts: Box<Mutex<RuleCounts>>,
     names: Names,
     kept: Kept,
+    earlier: Box<EarlierPages>,
+    begun: OnceLock<Begun>,
     upkeep: Upkeep,
 }
 
@@ -170,6 +198,8 @@ impl Tenant {
             rule_counts: Box::default(),
             names,
             kept: Kept::default(),
+            earlier: Box::default(),
+            begun: OnceLock::new(),
             upkeep: Upkeep::default(),
         }
     }
@@ -191,6 +221,22 @@ impl Tenant {
     /// The seats of the life before that are kept for their processes.
     pub const fn kept(&self) -> &Kept {
         &self.kept
+    }
+
+    /// Takes down how the pages began.
+    pub fn has_begun(&self, begun: Begun) {
+        // It is said once.
+        let _first: Result<(), Begun> = self.begun.set(begun);
+    }
+
+    /// How the pages began.
+    pub fn begun(&self) -> Begun {
+        self.begun.get().copied().unwrap_or_default()
+    }
+
+    /// The pages of earlier lives on which something is in flight yet.
+    pub fn earlier(&self) -> &EarlierPages {
+        &self.earlier
     }
 
     /// The board.

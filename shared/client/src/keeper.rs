@@ -20,6 +20,7 @@ use crate::connection::{Connection, readable, wait};
 use crate::current::CurrentSession;
 use crate::entry::Entry;
 use crate::error::ConnectFault;
+use crate::leftover::Leftover;
 use crate::life::{Life, Phase, State};
 use crate::overflow::OverflowNames;
 use crate::pages::{Pages, retire};
@@ -52,6 +53,8 @@ pub(crate) struct Keeper {
     pages: Option<Pages>,
     /// Boards that other ones have followed on the same ledger, and since when.
     resting: Vec<(Instant, Page)>,
+    /// Pages that others have followed, on another ledger.
+    leftover: Leftover,
     /// Names of the present connection that share a slot.
     sharing: OverflowNames,
 }
@@ -110,6 +113,7 @@ impl Keeper {
             failures: 0,
             pages: None,
             resting: Vec::new(),
+            leftover: Leftover::default(),
             sharing: OverflowNames::default(),
         };
         let thread = std::thread::Builder::new().name("tidegate".to_owned());
@@ -145,6 +149,7 @@ impl Keeper {
         if let Some(pages) = self.pages.take() {
             pages.retire();
         }
+        self.leftover.end();
         self.resting
             .drain(..)
             .for_each(|(_since, board)| retire(board));
@@ -213,10 +218,11 @@ impl Keeper {
     /// Gets on as far as possible, then waits for the next event and handles it.
     fn step(&mut self, service: &mut Service) -> Result<(), End> {
         self.sharing.look(&service.way, self.life);
+        self.leftover.look();
         if service.asked.is_none() {
             self.advance(service)?;
         }
-        let patience = self.sharing.patience();
+        let patience = self.sharing.patience().or(self.leftover.patience());
         let [answered, rung] = wait([service.connection.as_fd(), self.life.bell()], patience)?;
         if rung {
             self.life.silence();
@@ -285,7 +291,7 @@ impl Keeper {
                 let board = now.take_over(&before);
                 self.rest_board(board);
             }
-            (Some(before), _) => before.retire(),
+            (Some(before), _) => self.leftover.keep(before),
             (None, _) => {}
         }
         Ok(())

@@ -16,6 +16,7 @@ mod entry_request;
 mod error;
 mod inner;
 mod keeper;
+mod leftover;
 mod life;
 mod listeners;
 mod long_permits;

@@ -3,6 +3,7 @@
 use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
+use tidegate_abi::board::SeatWord;
 use tidegate_abi::message::Welcome;
 use tidegate_segment::board::Board;
 use tidegate_segment::gate::Gate;
@@ -43,6 +44,43 @@ impl Pages {
         retire(self.board);
         if !self.kept {
             retire(self.ledger);
+        }
+    }
+
+    /// Whether their board says that the process sits there: it is taken away by an agent that lives, and stays for
+    /// ever on the board of one that died.
+    pub(crate) fn are_live(&self) -> bool {
+        self.views()
+            .is_some_and(|(board, _ledger)| board.seat(self.seat) == self.word())
+    }
+
+    /// Whether the process has anything in flight there.
+    pub(crate) fn hold_any(&self) -> bool {
+        self.views()
+            .is_some_and(|(board, ledger)| ledger.seat_holds(&board, self.seat, self.word()) > 0)
+    }
+
+    /// Ends what the process has in flight there, so that nobody counts it any more, and gives the memory back. Rows of
+    /// a seat that was taken away may be another's by now.
+    pub(crate) fn end(self) {
+        if self.are_live()
+            && let Some((board, ledger)) = self.views()
+        {
+            ledger.end_held(self.seat, self.word(), board.resources_used());
+        }
+        self.retire();
+    }
+
+    fn views(&self) -> Option<(Board, Ledger)> {
+        let board = Board::open(self.board).ok()?;
+        let ledger = Ledger::open(self.ledger, board.geometry()).ok()?;
+        Some((board, ledger))
+    }
+
+    const fn word(&self) -> SeatWord {
+        SeatWord {
+            live: true,
+            generation: self.seat_generation,
         }
     }
 

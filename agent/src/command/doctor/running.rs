@@ -26,7 +26,7 @@ impl Running {
         let told = status::told(runtime_dir, "/v1/status");
         let told = told.and_then(|body| status::read::<StatusReport>(&body));
         match told {
-            Ok(status) => Self::Tells(status.agent.ebpf),
+            Ok(status) => Self::Tells(*status.agent.ebpf),
             Err(Failure::Failed(no_answer) | Failure::Invalid(no_answer)) => {
                 Self::Silent { no_answer }
             }
@@ -73,7 +73,7 @@ mod tests {
             "remedy":"raise [ebpf] max_overhead","runs_per_s":7.0}},"scopes":[]}"#;
         let status: StatusReport = serde_json::from_str(body).unwrap();
         let mut text = String::new();
-        Running::Tells(status.agent.ebpf).write(&mut text).unwrap();
+        Running::Tells(*status.agent.ebpf).write(&mut text).unwrap();
         let text: Vec<&str> = text.split_whitespace().collect();
         let text = text.join(" ");
         for part in [

@@ -6,6 +6,7 @@ use super::before::Before;
 use super::findings::{findings, withheld};
 use super::tables;
 use super::warnings;
+use crate::config::DEFAULT_TENANT;
 use crate::procfs::Fault;
 use crate::report::signal::SignalReport;
 use crate::report::status::{AgentReport, CourseReport, ScopeReport, StatusReport};
@@ -27,6 +28,7 @@ fn write_status(
 ) -> std::fmt::Result {
     write_findings(text, status, before)?;
     write_agent(text, &status.agent)?;
+    write_pages(text, &status.agent)?;
     warnings::write(text, &status.warnings, verbose)?;
     tables::scopes(text, status, before)?;
     tables::resources(text, status, before, verbose)?;
@@ -53,6 +55,23 @@ fn write_findings(
     }
     for finding in &found {
         paragraph(text, "  ! ", finding)?;
+    }
+    Ok(())
+}
+
+/// What a restart could not keep, as long as this life lasts.
+fn write_pages(text: &mut String, agent: &AgentReport) -> std::fmt::Result {
+    for pages in agent.pages.iter().filter(|pages| pages.begun == "anew") {
+        let of_tenant = match pages.tenant.as_str() {
+            DEFAULT_TENANT => String::new(),
+            tenant => format!(" of {tenant}"),
+        };
+        let held = many(pages.earlier_inflight, "request");
+        let told = format!(
+            "pages    those{of_tenant} from before the start could not be gone on with: windows and breakers began anew, \
+             which admitted one window more at most; {held} of before in flight, counted"
+        );
+        paragraph(text, "", &told)?;
     }
     Ok(())
 }

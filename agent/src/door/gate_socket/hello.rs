@@ -12,6 +12,7 @@ use tidegate_segment::os::memfd;
 
 use super::fault::Fault;
 use crate::host::peer::Peer;
+use crate::tenant::past_life::HandedBack;
 use crate::tenant::seat_life::{self, Seated};
 use crate::tenant::seats::Seat;
 use crate::tenant::{HOST, Tenant};
@@ -130,6 +131,9 @@ impl Hello {
         {
             return (Some(seated), None);
         }
+        if let Some(back) = self.back {
+            back.count(tenant, process).await;
+        }
         tenant.kept().give_up_one_of(&process);
         if !tenant.kept().settled(NEW_WAIT_FOR).await {
             let why = "services of the agent's last life have not come back yet";
@@ -158,6 +162,31 @@ impl Back {
         // Who has the board in force already has come and lost its seat since.
         place.filter(|place| *place > 0)?;
         tenant.kept().claim(self.seat, process)
+    }
+}
+
+impl Back {
+    /// Lets what is in flight on its pages count here, if they are of an earlier life.
+    async fn count(self, tenant: &Arc<Tenant>, process: Process) {
+        let tenant = Arc::clone(tenant);
+        let runtime = tokio::runtime::Handle::current();
+        let counted = tokio::task::spawn_blocking(move || {
+            let _within = runtime.enter();
+            let back = HandedBack {
+                files: &self.files,
+                process,
+                seat: Some(self.seat),
+            };
+            // What is refused is told there.
+            tenant.count_earlier(&back).is_ok()
+        });
+        if counted.await.is_err() {
+            tracing::warn!(
+                event = "pages_refused",
+                pid = process.pid,
+                "pages that were handed back are not looked at"
+            );
+        }
     }
 }
 

@@ -293,6 +293,8 @@ async fn the_status_has_its_shape() {
             "ebpf",
             "http_permits",
             "metrics_listen",
+            "missing_socket",
+            "pages",
             "pid",
             "psi_triggers",
             "reload_refused",

@@ -55,7 +55,7 @@ pub struct AgentReport {
     /// What can make a tick come early, by what tasks wait for.
     pub psi_triggers: BTreeMap<Word, TriggerReport>,
     /// Programs in the kernel.
-    pub ebpf: EbpfReport,
+    pub ebpf: Box<EbpfReport>,
     /// Generation of the rules on the board of the default tenant.
     pub rules_generation: u64,
     /// Process id.
@@ -76,6 +76,22 @@ pub struct AgentReport {
     pub turned_away: BTreeMap<Word, u64>,
     /// A socket of the agent that is not where it was made, so that nobody new can connect there; null is none.
     pub missing_socket: Option<Word>,
+    /// How the pages of each tenant began.
+    pub pages: Vec<PagesReport>,
+}
+
+/// How the pages of a tenant began.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PagesReport {
+    /// Whose they are.
+    pub tenant: String,
+    /// `new`, `taken_up` from the agent's last life, or `anew`: then windows and breakers are not those of before.
+    pub begun: Word,
+    /// Living processes with a seat on pages of an earlier life.
+    pub earlier_services: usize,
+    /// What they have in flight there, which counts here.
+    pub earlier_inflight: u64,
 }
 
 /// A pressure trigger: its form, or why there is none.

@@ -10,8 +10,8 @@ use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::ledger::NodeCounts;
 
 use super::{
-    AgentReport, BreakerReport, ClientReport, CourseReport, LimitsReport, ResourceReport,
-    ScopeReport, StatusReport, TriggerReport,
+    AgentReport, BreakerReport, ClientReport, CourseReport, LimitsReport, PagesReport,
+    ResourceReport, ScopeReport, StatusReport, TriggerReport,
 };
 use crate::control::{ScopeSnapshot, Snapshot, WaiterRung};
 use crate::ebpf::Telemetry;
@@ -48,7 +48,9 @@ impl StatusReport {
                 scheduling: snapshot.scheduling.name().into(),
                 clock: snapshot.clock().into(),
                 psi_triggers: psi_triggers(&snapshot),
-                ebpf: EbpfReport::of(context.kernel.as_ref().map(Telemetry::report).as_ref()),
+                ebpf: Box::new(EbpfReport::of(
+                    context.kernel.as_ref().map(Telemetry::report).as_ref(),
+                )),
                 rules_generation: default.board().rules_generation(),
                 pid: std::process::id(),
                 directory: shown(&facts.directory),
@@ -59,11 +61,24 @@ impl StatusReport {
                 reload_refused: context.reload.refused(),
                 turned_away: turned_away::by_bound(context),
                 missing_socket: facts.missing_socket.map(Word::from),
+                pages: tenants.iter().map(PagesReport::of).collect(),
             },
             scopes: scopes(&snapshot),
             resources: resources(tenants),
             clients: clients(tenants, &snapshot),
             warnings: WarningsReport::of(context, tenants, &snapshot),
+        }
+    }
+}
+
+impl PagesReport {
+    fn of(named: &Named) -> Self {
+        let earlier = named.tenant.earlier().in_flight();
+        Self {
+            tenant: named.name.to_string(),
+            begun: named.tenant.begun().name().into(),
+            earlier_services: earlier.services,
+            earlier_inflight: earlier.requests,
         }
     }
 }

@@ -22,6 +22,19 @@ pub fn part_name(resource: &str, part: Part, name: &str) -> String {
     format!("{resource}{separator}{name}")
 }
 
+/// The resource of a node's name, and the part of it that the node counts.
+pub fn parts_of(name: &str) -> (&str, Option<(Part, &str)>) {
+    for (separator, part) in [
+        (ORIGIN_SEPARATOR, Part::Origin),
+        (CONTEXT_SEPARATOR, Part::Context),
+    ] {
+        if let Some((resource, own)) = name.split_once(separator) {
+            return (resource, Some((part, own)));
+        }
+    }
+    (name, None)
+}
+
 /// Whether a name is that of a node for an origin or a context.
 pub(super) fn is_part(name: &str) -> bool {
     name.contains(SEPARATORS)

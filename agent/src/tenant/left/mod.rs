@@ -130,27 +130,39 @@ pub enum NotTaken {
     OtherBoard,
 }
 
+/// What there is of the life before.
+#[derive(Debug)]
+pub enum Before {
+    /// Its pages can be gone on with.
+    Usable(Left),
+    /// Its pages have other sizes.
+    OtherSizes(Left),
+    /// Nothing is known of it, if there was one.
+    Unknown,
+}
+
 impl Left {
-    /// What the life before of a tenant has left in a directory; `None` where there is nothing that can be used. `why` is
-    /// told what is wrong with a record that cannot.
-    pub fn read(directory: &Path, tenant: &str, geometry: Geometry) -> Option<Self> {
+    /// What the life before of a tenant has left in a directory. What is wrong with a record that cannot be used is told.
+    pub fn read(directory: &Path, tenant: &str, geometry: Geometry) -> Before {
         let path = path(directory, tenant);
         let left = match file::read(&path) {
-            Ok(left) => left?,
+            Ok(Some(left)) => left,
+            Ok(None) => return Before::Unknown,
             Err(fault) => {
                 tracing::warn!(event = "pages_begun_anew", tenant, file = %path.display(), %fault, "the pages of the last run cannot be taken up");
-                return None;
+                return Before::Unknown;
             }
         };
-        if left.geometry != geometry {
-            tracing::warn!(
-                event = "pages_begun_anew",
-                tenant,
-                "the pages have other sizes than in the last run: windows, breakers and requests in flight begin at zero"
-            );
-            return None;
+        if left.geometry == geometry {
+            return Before::Usable(left);
         }
-        Some(left)
+        tracing::warn!(
+            event = "pages_begun_anew",
+            tenant,
+            "the pages have other sizes than in the last run: windows and breakers begin at zero, at most one window more \
+             is admitted"
+        );
+        Before::OtherSizes(left)
     }
 
     /// Proves that a pair of files are pages of this record, and maps them.

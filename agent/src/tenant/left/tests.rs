@@ -19,7 +19,10 @@ fn small() -> Geometry {
 fn left(tenant: &Tenant) -> Left {
     let directory = tempfile::tempdir().unwrap();
     tenant.record_in(directory.path(), "some/one");
-    Left::read(directory.path(), "some/one", small()).unwrap()
+    let Before::Usable(left) = Left::read(directory.path(), "some/one", small()) else {
+        panic!("it was written");
+    };
+    left
 }
 
 fn take_up(left: &Left, from: &Tenant) -> Box<TakenUp> {

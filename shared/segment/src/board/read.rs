@@ -184,6 +184,11 @@ impl Board {
         peek(self.header, header::TICK)
     }
 
+    /// Monotonic ns of the agent's last heartbeat.
+    pub fn heartbeat_ns(&self) -> u64 {
+        peek(self.header, header::HEARTBEAT_NS)
+    }
+
     /// Whether the agent's heartbeat is fresh at `now_ns`; says no, where [`Board::agent_life`] looks
     /// closer, of a heartbeat that is newer than `now_ns`.
     #[inline(always)]

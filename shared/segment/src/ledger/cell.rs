@@ -401,6 +401,12 @@ impl Cell {
         self.add_inflight(MINUS_ONE);
     }
 
+    /// Has so many requests in flight in the place of so many, of those that it counts for somebody else.
+    pub(super) fn change_inflight(&self, [before, now]: [u32; 2]) {
+        let more = u64::from(now).wrapping_sub(u64::from(before));
+        self.add_inflight(more.wrapping_mul(CellWord::ONE));
+    }
+
     /// A request that stands for `count` was admitted; its place was taken before.
     #[inline(always)]
     pub fn passed(&self, count: u32) {

@@ -4,6 +4,8 @@ use tidegate_abi::board::SeatWord;
 use tidegate_abi::ledger::{CellWord, cell as cell_field, total};
 
 use super::{Ledger, zero};
+use crate::board::{Board, Slot};
+use crate::lane::Lane;
 use crate::sync::Word;
 
 impl Ledger {
@@ -27,6 +29,32 @@ impl Ledger {
             let totals = self.totals.get(row);
             none_held(totals.and_then(|totals| totals.get(total::INFLIGHT)));
         }
+    }
+
+    /// Requests in flight of a seat, on all slots of a board.
+    pub fn seat_holds(&self, board: &Board, seat: u32, word: SeatWord) -> u64 {
+        let mut name = [0; 256];
+        let mut holds = 0_u64;
+        for index in 0..board.resources_used() {
+            if let Some((slot, _name)) = board.name(index, &mut name) {
+                let own = self.seat_node_inflight(seat, word, slot);
+                holds = holds.saturating_add(u64::from(own));
+            }
+        }
+        holds
+    }
+
+    /// Counts in a seat, of the writer's own, what others have in flight on a node who do not count here themselves:
+    /// so many now where it was so many. One thread at a time may do so.
+    pub fn count_for_others(&self, (seat, generation): (u32, u32), slot: Slot, held: [u32; 2]) {
+        let row = self.row(seat, generation, Lane::SHARED);
+        let Some((row, cell)) = row.and_then(|row| Some((row, row.cell(slot)?))) else {
+            return;
+        };
+        if !cell.used() {
+            row.totals().mark_used();
+        }
+        cell.change_inflight(held);
     }
 
     /// Forgets what scopes counted: scopes of another life are other ones.

@@ -173,6 +173,16 @@ pub fn identify(fd: &OwnedFd) -> Result<FileId, Errno> {
     })
 }
 
+/// Who made a file, and how many words it has.
+///
+/// # Errors
+/// The kernel's refusal.
+pub fn maker_and_words(fd: &OwnedFd) -> Result<(u32, usize), Errno> {
+    let stat = fstat(fd)?;
+    let words = usize::try_from(stat.st_size).unwrap_or(0) / size_of::<u64>();
+    Ok((stat.st_uid, words))
+}
+
 /// Bytes of memory that a file takes now; the rest of it are holes.
 ///
 /// # Errors

@@ -61,6 +61,26 @@ fn field_o11_a_status_reads_from_what_is_wrong_to_scopes_resources_and_clients()
 }
 
 #[test]
+fn field_b13_what_a_restart_lost_and_a_missing_socket_are_told() {
+    let now = STATUS.replace(
+        "\"rules_generation\":3}",
+        r#""rules_generation":3,"missing_socket":"gate.sock","pages":[{"tenant":"default","begun":"anew",
+        "earlier_services":1,"earlier_inflight":6},{"tenant":"shop","begun":"taken_up","earlier_services":0,
+        "earlier_inflight":0}]}"#,
+    );
+    let text = told(&now, false);
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for line in [
+        "! gate.sock is missing in /run/tidegate: nobody new can connect there, the log says why",
+        "pages those from before the start could not be gone on with: windows and breakers began anew, which admitted \
+         one window more at most; 6 requests of before in flight, counted",
+    ] {
+        assert!(words.contains(line), "{text}");
+    }
+    assert!(!words.contains("of shop from before"), "{text}");
+}
+
+#[test]
 fn field_o11_signals_and_threads_come_with_v() {
     golden("status-verbose.txt", &told(STATUS, true));
 }
