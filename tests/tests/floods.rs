@@ -30,8 +30,9 @@ const MIB: u64 = 1 << 20;
 /// Memory of a group in which the agent loads its programs.
 const GROUP_OF_PROGRAMS_BYTES: u64 = 24 * MIB;
 
-/// Memory of a group that has no room for them.
-const TOO_SMALL_BYTES: u64 = 20 * MIB;
+/// Memory of a group in which something else leaves no room for them, and how much that takes.
+const CROWDED_BYTES: u64 = 64 * MIB;
+const CROWD_BYTES: u64 = 46 * MIB;
 
 /// Memory of the group that the agent lives in. The text of a debug build alone fills half of what a release build needs.
 const GROUP_BYTES: u64 = if cfg!(debug_assertions) {
@@ -210,9 +211,15 @@ fn alone_field_b4_an_agent_loads_its_programs_in_24_mib() {
 
 #[test]
 fn alone_field_b4_an_agent_without_memory_for_its_programs_says_so_and_lives() {
-    let Some(memory) = Memory::of(TOO_SMALL_BYTES) else {
+    let Some(memory) = Memory::of(CROWDED_BYTES) else {
         return;
     };
+    // What is written in shared memory counts for the group for as long as the file is there.
+    let crowd = tempfile::NamedTempFile::new_in("/dev/shm").expect("there is shared memory");
+    let fill = format!("head -c {CROWD_BYTES} /dev/zero >\"$1\"");
+    let mut filled = memory.command();
+    filled.args(["sh", "-c", &fill, "sh"]).arg(crowd.path());
+    assert!(filled.status().expect("sh runs").success());
     let agent = Agent::start_by(
         memory.command(),
         &format!("{CALM}{OPEN}[ebpf]\nenabled = true\n"),

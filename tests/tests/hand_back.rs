@@ -229,16 +229,18 @@ fn field_b13_the_genuine_board_with_a_forged_ledger_counts_for_nothing() {
     agent.open_directory();
     let directory = agent.runtime_dir();
     let [liar, _other] = user::TWO;
+    let own = act_as(liar, || {
+        RawService::hello(&directory).expect("the agent serves")
+    });
+    agent.kill();
+    agent.start_again();
+    let words = usize::try_from(own.welcome.ledger_words).expect("it is mapped here");
+    let [board, _ledger] = own.files.as_slice() else {
+        panic!("a seat comes with two files");
+    };
+    let seat = (own.welcome.seat, own.welcome.seat_generation);
     act_as(liar, || {
-        let own = RawService::hello(&directory).expect("the agent serves");
-        agent.kill();
-        agent.start_again();
-        let words = usize::try_from(own.welcome.ledger_words).expect("it is mapped here");
         let (_page, forged) = memfd::create(Kind::Ledger, words).expect("there is memory");
-        let [board, _ledger] = own.files.as_slice() else {
-            panic!("a seat comes with two files");
-        };
-        let seat = (own.welcome.seat, own.welcome.seat_generation);
         RawService::again(&directory, seat, [board, &forged]).expect("it is served all the same");
     });
     assert_eq!(refused(&agent, "forged"), 1, "{}", agent.log());

@@ -116,7 +116,9 @@ impl Taking {
                     return;
                 }
                 Err(NotTaken::Foreign) => {}
-                Err(why) => tracing::debug!(event = "pages_refused", pid, %why, "what was handed back is not what it seems"),
+                Err(why) => {
+                    tracing::debug!(event = "pages_refused", pid, %why, "what was handed back is not what it seems")
+                }
             }
         }
         if self.others.len() < OTHERS_MAX {

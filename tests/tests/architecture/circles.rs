@@ -114,6 +114,8 @@ const ALLOWED: &[Circle] = &[
             "tenant/directory/idle",
             "tenant/directory/publish",
             "tenant/kept",
+            "tenant/past_life",
+            "tenant/past_life/count",
             "tenant/peer_scope",
             "tenant/permit",
             "tenant/proxy_seats",

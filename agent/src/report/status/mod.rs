@@ -20,6 +20,7 @@ pub use now::{resources, scopes};
 
 /// Everything. What an older agent does not tell has its default.
 #[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct StatusReport {
     /// The agent itself.
     pub agent: AgentReport,
@@ -30,7 +31,6 @@ pub struct StatusReport {
     /// Connected processes.
     pub clients: Vec<ClientReport>,
     /// What is odd about configuration and rules, but taken: above all what has no effect.
-    #[serde(default)]
     pub warnings: WarningsReport,
 }
 

@@ -359,7 +359,7 @@ pub struct Cell {
 
 impl Cell {
     #[inline(always)]
-    fn add_inflight(&self, change: u64) {
+    pub(super) fn add_inflight(&self, change: u64) {
         let tag = self.pen.tag(self.slot_generation);
         self.pen
             .add_inflight(&self.line[cell_field::INFLIGHT], tag, change);
@@ -399,12 +399,6 @@ impl Cell {
     #[inline(always)]
     pub fn give_back(&self) {
         self.add_inflight(MINUS_ONE);
-    }
-
-    /// Has so many requests in flight in the place of so many, of those that it counts for somebody else.
-    pub(super) fn change_inflight(&self, [before, now]: [u32; 2]) {
-        let more = u64::from(now).wrapping_sub(u64::from(before));
-        self.add_inflight(more.wrapping_mul(CellWord::ONE));
     }
 
     /// A request that stands for `count` was admitted; its place was taken before.

@@ -46,7 +46,12 @@ impl Ledger {
 
     /// Counts in a seat, of the writer's own, what others have in flight on a node who do not count here themselves:
     /// so many now where it was so many. One thread at a time may do so.
-    pub fn count_for_others(&self, (seat, generation): (u32, u32), slot: Slot, held: [u32; 2]) {
+    pub fn count_for_others(
+        &self,
+        (seat, generation): (u32, u32),
+        slot: Slot,
+        [before, now]: [u32; 2],
+    ) {
         let row = self.row(seat, generation, Lane::SHARED);
         let Some((row, cell)) = row.and_then(|row| Some((row, row.cell(slot)?))) else {
             return;
@@ -54,7 +59,8 @@ impl Ledger {
         if !cell.used() {
             row.totals().mark_used();
         }
-        cell.change_inflight(held);
+        let more = u64::from(now).wrapping_sub(u64::from(before));
+        cell.add_inflight(more.wrapping_mul(CellWord::ONE));
     }
 
     /// Forgets what scopes counted: scopes of another life are other ones.
