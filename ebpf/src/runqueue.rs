@@ -9,7 +9,7 @@ use aya_ebpf::macros::{btf_tracepoint, map};
 use aya_ebpf::maps::Array;
 use aya_ebpf::programs::BtfTracePointContext;
 use tidegate_abi::kernel::counter::WAITS_LOST;
-use tidegate_abi::kernel::runqueue::{BUCKETS, WAITED_NS, WORDS, bucket};
+use tidegate_abi::kernel::runqueue::{WAITED_NS, WORDS, bucket};
 
 use crate::account::{Run, count};
 use crate::clock::Queue;
@@ -33,8 +33,8 @@ pub fn record(slot: u32, cpu: u32) -> Option<*mut [u64; WORDS]> {
 pub fn waited(slot: u32, cpu: u32, wait_ns: u64) {
     if let Some(record) = record(slot, cpu) {
         add(record, WAITED_NS, wait_ns);
-        let bucket = bucket(wait_ns) & (BUCKETS - 1);
-        // SAFETY: the lookup gave the record, whose first half is `BUCKETS` numbers of 32 bits. Only
+        let bucket = bucket(wait_ns);
+        // SAFETY: the lookup gave the record, whose first half is a number of 32 bits for each bucket. Only
         // this CPU writes it, without interrupts.
         unsafe {
             let bucket = record.cast::<u32>().add(bucket as usize);

@@ -110,7 +110,7 @@ impl Libraries {
         match attach(&found.file, programs) {
             Ok(()) => self.probed = self.probed.saturating_add(1),
             Err(Unprobed { lack, why }) => {
-                let is_denied = lack == Some(Lack::Capability);
+                let is_denied = matches!(lack, Some(Lack::Capability | Lack::LockedMemory));
                 self.is_denied |= is_denied;
                 let name = found.name.display();
                 let fault = if is_denied {

@@ -141,7 +141,7 @@ impl Refused {
         }
         Self {
             lack: if denied {
-                Lack::Capability
+                host::lack_of_denied()
             } else {
                 Lack::Refused
             },

@@ -69,6 +69,7 @@ const fn of_lack(lack: Lack) -> &'static str {
         Lack::Starting => "programs_starting",
         Lack::OldKernel => "programs_old_kernel",
         Lack::Capability => "programs_capability",
+        Lack::LockedMemory => "programs_locked_memory",
         Lack::Lockdown => "programs_lockdown",
         Lack::NoTypes => "programs_no_types",
         Lack::NoTracefs => "programs_no_tracefs",

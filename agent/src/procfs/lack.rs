@@ -15,6 +15,8 @@ pub enum Lack {
     OldKernel,
     /// Not permitted to this process.
     Capability,
+    /// Less locked memory is permitted than maps take, on a kernel where they count as such.
+    LockedMemory,
     /// The kernel is locked down.
     Lockdown,
     /// The kernel does not describe its types, or lacks a field.
@@ -46,6 +48,9 @@ impl Lack {
             Self::Starting => "kernel programs are being loaded",
             Self::OldKernel => "kernel programs need Linux 5.8",
             Self::Capability => "kernel programs need CAP_BPF and CAP_PERFMON",
+            Self::LockedMemory => {
+                "maps of kernel programs take more locked memory than RLIMIT_MEMLOCK permits"
+            }
             Self::Lockdown => "the kernel is locked down: it lets no program read its memory",
             Self::NoTypes => "the kernel does not describe its types",
             Self::NoTracefs => "tracefs is not mounted, so there are no plain tracepoints",
@@ -75,6 +80,9 @@ impl Lack {
             Self::OldKernel => "a kernel from 5.8 on",
             Self::Capability => {
                 "run the agent as root, or with CAP_BPF and CAP_PERFMON as its unit does"
+            }
+            Self::LockedMemory => {
+                "LimitMEMLOCK=infinity in the agent's unit, as in the one that comes with it, or Linux 5.11"
             }
             Self::Lockdown => "boot without lockdown=confidentiality",
             Self::NoTypes => "a kernel with CONFIG_DEBUG_INFO_BTF",
