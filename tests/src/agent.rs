@@ -76,6 +76,18 @@ impl Agent {
         Self::start_with(command, temporary(), "", config)
     }
 
+    /// Both: by a command, and with its log in a file.
+    ///
+    /// # Panics
+    /// If it does not serve.
+    #[expect(clippy::expect_used, reason = "a test ends here")]
+    pub fn start_logging_by(mut command: Command, config: &str) -> Self {
+        let dir = temporary();
+        fs::write(dir.path().join(LOG), "").expect("the directory is ours");
+        command.arg(Program::Tidegate.path());
+        Self::start_with(command, dir, "", config)
+    }
+
     /// The same, with its log in a file for [`Agent::log`].
     ///
     /// # Panics

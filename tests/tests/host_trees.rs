@@ -163,7 +163,7 @@ fn every_host_is_told_as_is_right() {
             count += 1;
         }
     }
-    assert!(count >= 14, "{count} hosts");
+    assert!(count >= 24, "{count} hosts");
 }
 
 #[test]

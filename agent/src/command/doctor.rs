@@ -107,6 +107,9 @@ struct Scope {
     name: String,
     cgroup: Option<String>,
     waiters: Rung,
+    /// What is said of CPUs that are declared for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    declared_cpus: Option<String>,
     signals: BTreeMap<&'static str, SignalReport>,
     /// Its threads by what their names begin with, those that used most CPU.
     threads: Vec<ThreadsReport>,
@@ -122,9 +125,10 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     let config = given.load().map(|loaded| loaded.config).unwrap_or_default();
     let sockets = options.runtime_dir.as_deref();
     let state = surroundings.state(None, sockets);
-    let checks = checks::all(&config, (&report, &config.rules.dir), (sockets, &state));
-    let to_do = checks::to_do(&checks);
+    let mut checks = checks::all(&config, (&report, &config.rules.dir), (sockets, &state));
     let (snapshot, report) = look(options, &config)?;
+    checks.extend(checks::scopes(&snapshot));
+    let to_do = checks::to_do(&checks);
     let mut findings = Findings::of(&snapshot, &report, running);
     findings.checks = checks;
     if options.json {
@@ -319,6 +323,7 @@ impl Scope {
                     Err(missing) => Some(missing.remedy(SignalId::RunqueueWait)),
                 },
             ),
+            declared_cpus: scope.declared_cpus.map(|declared| declared.to_string()),
             signals: signals
                 .map(|(id, reading)| (id.name(), SignalReport::of(id, reading)))
                 .collect(),
@@ -329,6 +334,9 @@ impl Scope {
     fn write(&self, text: &mut String, verbose: bool) -> std::fmt::Result {
         writeln!(text, "\nscope {}", self.name)?;
         self.waiters.write(text, "source of waiting tasks")?;
+        if let Some(declared) = &self.declared_cpus {
+            paragraph(text, "  ", declared)?;
+        }
         let mut measured = 0_u64;
         // Signals that are missing for the same reason and come by the same remedy.
         let mut missing: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();

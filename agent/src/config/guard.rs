@@ -227,7 +227,7 @@ settings! {
 impl Effects for Scope {
     const EFFECTS: &'static [Effect<Self>] = &[
         Effect::always("name"),
-        Effect::new("cgroup", |scope| below_mount(&scope.cgroup)),
+        Effect::always("cgroup"),
         Effect::always("cpus"),
         // What is in these tables answers for itself.
         Effect::always("cpu"),
@@ -239,18 +239,17 @@ impl Effects for Scope {
 
 fn check_scope(scope: &Scope, section: &mut Section<'_, '_>) {
     scope.warn(section);
+    warn_of_escape(section);
 }
 
-/// A path that was copied with the mount in it, or with an escape that a quoted text has already taken away.
-fn below_mount(cgroup: &str) -> Option<Idle> {
-    let with_mount = cgroup.starts_with("/sys/fs/cgroup");
-    let hint =
-        "the path begins below the mount, so no group is called so: leave /sys/fs/cgroup out";
-    Idle::when(
-        with_mount,
-        "a path such as \"/system.slice/orders.service\"",
-        hint,
-    )
+/// systemd writes odd bytes of a unit's name as `\x2d`, and the group's name has that as it stands.
+fn warn_of_escape(section: &mut Section<'_, '_>) {
+    let written = section.written("cgroup").unwrap_or_default();
+    let written = written.replace(r"\\", "");
+    if written.starts_with('"') && written.contains(r"\x") {
+        let hint = r"in double quotes `\x2d` is another way to write `-`; names of systemd's groups have it as it stands";
+        section.warn("cgroup", "the path in single quotes", hint);
+    }
 }
 
 impl Scope {
@@ -307,6 +306,7 @@ settings! {
 }
 
 fn check_tenant(tenant: &Tenant, section: &mut Section<'_, '_>) {
+    warn_of_escape(section);
     if tenant.uid.is_none() && tenant.gid.is_none() && tenant.cgroup.is_none() {
         section.refuse(
             &["uid", "gid", "cgroup"],

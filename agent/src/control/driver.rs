@@ -19,11 +19,12 @@ use super::mailbox::{Handle, Mailbox};
 use super::measure::Tick;
 use super::pages::Pages;
 use super::plan::{Plan, Planned};
-use super::request::Request;
+use super::request::{Event, Request};
 use super::scheduling::Scheduling;
 use super::scope::{Place, Scope, nearest_above};
 use super::services_cpu::ServicesCpu;
 use super::snapshot::{ScopeSnapshot, SnapshotCell, Triggers};
+use crate::procfs::{Fault, Missing};
 use crate::recording::Tap;
 use crate::signal::{Fired, GROUPS_MAX, Group, GroupKey, Sampler, TopThreads, TriggerStates};
 use crate::tenant::scope_resolver::ScopeId;
@@ -72,6 +73,8 @@ pub struct Driver {
     snapshot: SnapshotCell,
     ticks: u64,
     last_ns: Option<u64>,
+    /// Whether it was told that a service is in a group out of sight.
+    unseen_told: bool,
 }
 
 impl Driver {
@@ -101,6 +104,7 @@ impl Driver {
             snapshot,
             ticks: 0,
             last_ns: None,
+            unseen_told: false,
             plan: Planned::default(),
         });
         driver.set_plan(plan);
@@ -158,6 +162,9 @@ impl Driver {
         self.sampler.tell_late(late_p99);
         self.sampler.sample(now_ns);
         self.adopt_groups();
+        let sampler = &self.sampler;
+        self.plan
+            .tell_missed(now_ns, |key| sampler.found(key), &mut self.mail);
         let length_ns = self
             .last_ns
             .map_or(0, |last_ns| now_ns.saturating_sub(last_ns));
@@ -236,14 +243,28 @@ impl Driver {
     /// The scope of a process's group. Where that group has none, since it cannot be watched or there is no room, the
     /// scope of the nearest group above it that has one; else the host.
     fn scope_of_process(&mut self, pid: u32) -> ScopeId {
-        let own = self.sampler.watch_process(pid).ok();
-        let own = own.and_then(|key| self.scope_of_group(key));
+        let own = match self.sampler.watch_process(pid) {
+            Ok(key) => self.scope_of_group(key),
+            Err(missing) => {
+                self.tell_unseen(missing);
+                None
+            }
+        };
         let place = own.or_else(|| {
             let path = self.sampler.path_of_process(pid)?;
             nearest_above(&self.scopes, &path)
         });
         let place = place.and_then(|place| u32::try_from(place).ok());
         self.mail.freed.scope_at(place.unwrap_or(HOST))
+    }
+
+    /// Tells, the first time, that a service is in a group out of sight. One that is gone meanwhile is none.
+    fn tell_unseen(&mut self, missing: Missing) {
+        let is_unseen = matches!(missing.fault, Fault::OutOfSight | Fault::NotMounted);
+        if is_unseen && !self.unseen_told {
+            self.unseen_told = true;
+            self.mail.tell(Event::GroupUnseen { missing });
+        }
     }
 
     /// Place of the scope of a watched group, a new one if it has none yet; `None` if there is no room for it.
@@ -310,6 +331,7 @@ impl Driver {
             let threads = group.map(Group::thread_groups).unwrap_or_default();
             scope.threads = TopThreads::of(threads);
             scope.neighbour = group.and_then(Group::neighbour);
+            scope.limiter = group.map(|group| group.limiter().words());
             let tick = Tick {
                 length_ns,
                 host: sampler.host(),
@@ -386,6 +408,9 @@ impl Driver {
             snapshot.events_lost = self.mail.lost;
             snapshot.recording_lost = self.tap.lost();
             snapshot.recordings_begun_anew = self.tap.begun_anew();
+            snapshot.configured.clear();
+            let configured = self.plan.configured(|key| self.sampler.found(key));
+            snapshot.configured.extend(configured.flatten());
             snapshot.scopes.clear();
             for (index, scope) in (0..).zip(&self.scopes) {
                 let scope = scope.as_ref();

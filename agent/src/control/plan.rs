@@ -6,9 +6,11 @@ use std::sync::Arc;
 use tidegate_abi::board::name_hash;
 use tidegate_limits::law::Settings;
 
+use super::configured::{ConfiguredScope, Missed};
+use super::mailbox::Mailbox;
 use crate::config::{Config, Service};
 use crate::procfs::{GroupPattern, readable};
-use crate::signal::PatternKey;
+use crate::signal::{Found, PatternKey};
 
 /// Settings of every scope. Reloading the configuration makes a new one.
 #[derive(Debug, Clone, Default)]
@@ -122,6 +124,8 @@ pub(super) struct Planned {
     plan: Plan,
     /// Every pattern ever given to the sampler; it keeps them all.
     known: Vec<(Arc<str>, PatternKey)>,
+    /// What was told of each declared group that is not there.
+    missed: Vec<Missed>,
 }
 
 impl Planned {
@@ -138,7 +142,45 @@ impl Planned {
                 self.known.push((Arc::clone(&declared.cgroup), key));
             }
         }
+        self.missed = vec![Missed::default(); plan.declared.len()];
         self.plan = plan;
+    }
+
+    /// The declared groups as the last search of the sampler found them; `None` for one that was not searched for yet.
+    pub(super) fn configured(
+        &self,
+        found: impl Fn(PatternKey) -> Option<Found>,
+    ) -> impl Iterator<Item = Option<ConfiguredScope>> {
+        self.plan.declared.iter().map(move |declared| {
+            let key = self.key_of(declared)?;
+            Some(ConfiguredScope {
+                name: Arc::clone(&declared.name),
+                cgroup: Arc::clone(&declared.cgroup),
+                found: found(key)?,
+            })
+        })
+    }
+
+    /// Tells of declared groups that are not there.
+    pub(super) fn tell_missed(
+        &mut self,
+        now_ns: u64,
+        found: impl Fn(PatternKey) -> Option<Found>,
+        mail: &mut Mailbox,
+    ) {
+        let mut missed = std::mem::take(&mut self.missed);
+        for (missed, scope) in missed.iter_mut().zip(self.configured(found)) {
+            if let Some(scope) = scope {
+                missed.look(now_ns, &scope, mail);
+            }
+        }
+        self.missed = missed;
+    }
+
+    fn key_of(&self, declared: &Declared) -> Option<PatternKey> {
+        let mut known = self.known.iter();
+        let known = known.find(|(text, _key)| *text == declared.cgroup);
+        known.map(|(_text, key)| *key)
     }
 
     /// Weights of services.

@@ -5,8 +5,10 @@ use std::sync::mpsc::SyncSender;
 
 use tidegate_abi::decision::{Cause, ScopeState};
 
+use super::configured::{DeclaredCpus, WithoutGroup};
 use super::listeners::Listener;
 use super::plan::Plan;
+use crate::procfs::Missing;
 use crate::tenant::scope_resolver::ScopeId;
 
 /// Requests and events that wait at most.
@@ -27,7 +29,7 @@ pub(super) enum Request {
 }
 
 /// Something notable that happened to a scope.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// It is in another state.
     State {
@@ -46,6 +48,30 @@ pub enum Event {
         scope: Arc<str>,
         /// What keeps the pressure up, as far as is known.
         cause: Cause,
+    },
+    /// The configuration names it, and no group is there for it.
+    WithoutGroup {
+        /// Its name.
+        scope: Arc<str>,
+        /// Where there is none, and why.
+        without: WithoutGroup,
+    },
+    /// There is a group for it again.
+    GroupFound {
+        /// Its name.
+        scope: Arc<str>,
+    },
+    /// A service is in a group that is not in sight, so it belongs to the host alone.
+    GroupUnseen {
+        /// Why.
+        missing: Missing,
+    },
+    /// Its CPUs are declared.
+    DeclaredCpus {
+        /// Its name.
+        scope: Arc<str>,
+        /// How many, and what its group may use.
+        declared: DeclaredCpus,
     },
 }
 

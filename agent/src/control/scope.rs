@@ -9,6 +9,7 @@ use tidegate_limits::law::{Kind, Law, Sample, Settings};
 use tidegate_segment::board::ScopeReport;
 use tidegate_segment::ledger::ScopeCounts;
 
+use super::configured::DeclaredCpus;
 use super::declared_cpus;
 use super::group_path::is_below;
 use super::mailbox::Mailbox;
@@ -52,8 +53,14 @@ pub(super) struct Scope {
     pub threads: TopThreads,
     /// Its weight as a service of the host.
     pub weight: f64,
+    /// What holds its CPUs down, for people.
+    pub limiter: Option<&'static str>,
     /// What the last tick measured, with the CPUs that are declared.
     readings: Box<Readings>,
+    /// CPUs that are declared for it.
+    declared: Option<DeclaredCpus>,
+    /// The declaration that was told last.
+    told: Option<(f64, bool)>,
     /// The sample of the last tick.
     sample: Sample,
     law: Box<Law>,
@@ -80,7 +87,10 @@ impl Scope {
             settings,
             threads: TopThreads::default(),
             weight: 1.0,
+            limiter: None,
             readings: Box::default(),
+            declared: None,
+            told: None,
             sample: Sample::default(),
             law: Box::default(),
             birth: 0,
@@ -152,6 +162,7 @@ impl Scope {
     pub(super) fn step(&mut self, tick: &Tick<'_>, now_ns: u64, mail: &mut Mailbox) -> ScopeReport {
         let before = *self.law.published();
         self.sample = line::as_recorded(&self.measure(tick));
+        self.tell_declared(mail);
         let after = self.law.step(&self.sample, &self.settings);
         self.counts.keep(&tick.counts);
         self.counts.inflight = tick.counts.inflight;
@@ -197,11 +208,35 @@ impl Scope {
         (*self.readings).clone_from(measured);
         let accept_queue = tick.accept_queue.map(f64::from);
         self.readings.set(SignalId::AcceptQueue, accept_queue);
-        if let Some(cpus) = self.group.as_ref().and_then(|place| place.cpus) {
+        let cpus = self.group.as_ref().and_then(|place| place.cpus);
+        self.declared = cpus.map(|cpus| DeclaredCpus {
+            cpus,
+            allowed: self
+                .readings
+                .value(SignalId::EffectiveCpus)
+                .zip(self.limiter),
+        });
+        if let Some(cpus) = cpus {
             declared_cpus::put(&mut self.readings, cpus);
         }
         let group = tick.group.map(|(_measured, busy)| (&*self.readings, busy));
         Tick { group, ..*tick }.sample()
+    }
+
+    /// Tells of CPUs that are declared, and again when they begin to conflict or cease to.
+    fn tell_declared(&mut self, mail: &mut Mailbox) {
+        let now = self.declared;
+        let now = now.map(|declared| (declared.cpus, declared.conflicts()));
+        if now == self.told {
+            return;
+        }
+        self.told = now;
+        if let Some(declared) = self.declared {
+            mail.tell(Event::DeclaredCpus {
+                scope: Arc::clone(&self.name),
+                declared,
+            });
+        }
     }
 
     /// The mark on the load average is for each CPU; none of a group has one.
@@ -219,6 +254,7 @@ impl Scope {
             cgroup: self.group.as_ref().map(|place| Arc::clone(&place.path)),
             threads: self.threads,
             readings: (*self.readings).clone(),
+            declared_cpus: self.declared,
             load_mark: self.load_mark(),
             published: *self.law.published(),
             since_ns: self.since_ns.unwrap_or(now_ns),

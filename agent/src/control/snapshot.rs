@@ -7,6 +7,7 @@ use std::time::Duration;
 use tidegate_limits::law::Published;
 use tidegate_segment::ledger::ScopeCounts;
 
+use super::configured::{ConfiguredScope, DeclaredCpus};
 use super::scheduling::Scheduling;
 use crate::signal::{Fired, Neighbour, Readings, TopThreads, TriggerRefusal, TriggerStates};
 
@@ -35,6 +36,8 @@ pub struct Snapshot {
     pub recordings_begun_anew: u64,
     /// The scopes, the host first.
     pub scopes: Vec<ScopeSnapshot>,
+    /// The scopes that the configuration names, once they were searched for.
+    pub configured: Vec<ConfiguredScope>,
 }
 
 impl Snapshot {
@@ -88,6 +91,8 @@ pub struct ScopeSnapshot {
     pub threads: TopThreads,
     /// What was measured.
     pub readings: Readings,
+    /// CPUs that are declared for it, if any are.
+    pub declared_cpus: Option<DeclaredCpus>,
     /// Load average, for all CPUs, at which the operator's mark is passed; `None` where there is none.
     pub load_mark: Option<f64>,
     /// What the law said.

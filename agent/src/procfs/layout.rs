@@ -123,6 +123,12 @@ impl Layout {
         Some(&self.view_of("cpu")?.mount.point)
     }
 
+    /// Tops of the hierarchies that have no cpu controller.
+    pub(crate) fn other_tops(&self) -> impl Iterator<Item = &Path> {
+        let points = self.views.iter().map(|view| view.mount.point.as_path());
+        points.filter(|point| Some(*point) != self.top())
+    }
+
     /// The hierarchy of a controller: its own one, else the unified one.
     fn view_of(&self, controller: &str) -> Option<&View> {
         let mut views = self.views.iter();

@@ -77,6 +77,21 @@ impl GroupPattern {
         })
     }
 
+    /// The same with each slice in those that its name begins with, as systemd keeps them: `/a-b.slice` is in
+    /// `/a.slice`. `None` where that changes nothing.
+    pub(crate) fn nested(&self) -> Option<Self> {
+        let mut parts: Vec<String> = Vec::new();
+        for part in &self.parts {
+            let stem = part.strip_suffix(".slice").unwrap_or_default();
+            for (at, _dash) in stem.match_indices('-') {
+                let above = stem.get(..at).map(|stem| format!("{stem}.slice"));
+                parts.extend(above.filter(|above| at > 0 && !parts.contains(above)));
+            }
+            parts.push(part.clone());
+        }
+        (parts != self.parts).then_some(Self { parts })
+    }
+
     /// Calls `found` with the directory of each group below `top` that is there now. Allocates
     /// nothing while `path`, which is scratch, has room for the longest.
     pub(crate) fn find(&self, top: &Path, path: &mut PathBuf, found: &mut dyn FnMut(&Path)) {
@@ -214,6 +229,26 @@ mod tests {
         assert!(fits("/s/orders-1") && !fits("/s/orders-1/deep") && !fits("/s") && !fits("/"));
         assert!(found("/none/*").is_empty());
         assert_eq!(found("/").len(), 1);
+    }
+
+    #[test]
+    fn field_s12_slices_are_nested_as_systemd_nests_them() {
+        let nested = |text: &str| GroupPattern::new(text).unwrap().nested();
+        for (written, meant) in [
+            ("/a-b.slice/x.service", "/a.slice/a-b.slice/x.service"),
+            ("/a-b-c.slice", "/a.slice/a-b.slice/a-b-c.slice"),
+            ("/a.slice/a-b-c.slice", "/a.slice/a-b.slice/a-b-c.slice"),
+        ] {
+            assert_eq!(nested(written), GroupPattern::new(meant).ok(), "{written}");
+        }
+        for right in [
+            "/a.slice/a-b.slice",
+            "/a-b.service",
+            "/-.slice",
+            "/system.slice/a-b.service",
+        ] {
+            assert_eq!(nested(right), None, "{right}");
+        }
     }
 
     proptest! {

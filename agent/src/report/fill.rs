@@ -25,6 +25,10 @@ pub fn scrape(context: &Agent, tenants: &[Named]) -> Scrape {
     for scope in &snapshot.scopes {
         fill_scope(&mut scrape, scope);
     }
+    for scope in &snapshot.configured {
+        let groups = u64::from(scope.groups());
+        scrape.set_count(MetricId::ConfiguredScopeGroups, &[&scope.name], groups);
+    }
     for named in tenants {
         fill_tenant(&mut scrape, label(named), &named.tenant);
     }
@@ -90,6 +94,10 @@ fn fill_scope(scrape: &mut Scrape, scope: &ScopeSnapshot) {
         }
     }
     scope_counters(scrape, scope);
+    if let Some(declared) = scope.declared_cpus {
+        scrape.set(MetricId::ScopeDeclaredCpus, &[name], declared.cpus);
+        scrape.set_flag(MetricId::ScopeCpusConflict, &[name], declared.conflicts());
+    }
     if let Some(qps) = scope.published.allowed_qps {
         scrape.set(MetricId::AllowedQps, &[name], qps);
     }

@@ -181,6 +181,7 @@ mod tests {
             cgroup: None,
             threads: TopThreads::default(),
             readings,
+            declared_cpus: None,
             load_mark: Some(2.0),
             published: Published {
                 state: ScopeState::Overload,

@@ -53,6 +53,20 @@ impl Busy {
 pub(super) fn scope(busy: &mut Busy, event: &Event, snapshot: &Snapshot) {
     let (scope, cause) = match event {
         Event::State { scope, cause, .. } | Event::Ineffective { scope, cause } => (scope, cause),
+        Event::WithoutGroup { scope, without } => {
+            return tracing::warn!("scope {scope}: {without}");
+        }
+        Event::GroupFound { scope } => return tracing::info!("scope {scope}: has a group now"),
+        Event::GroupUnseen { missing } => {
+            return tracing::warn!(
+                "a service is in a group that is not in sight ({missing}), so it belongs to the scope host alone: run \
+                 the agent in the host's cgroup namespace (--cgroupns=host) with the host's /sys/fs/cgroup"
+            );
+        }
+        Event::DeclaredCpus { scope, declared } if declared.conflicts() => {
+            return tracing::warn!("{scope}: {declared}");
+        }
+        Event::DeclaredCpus { scope, declared } => return tracing::info!("{scope}: {declared}"),
     };
     let now = snapshot.scopes.iter().find(|now| now.name == *scope);
     // It may have gone on since.
@@ -69,6 +83,10 @@ pub(super) fn scope(busy: &mut Busy, event: &Event, snapshot: &Snapshot) {
             cause,
             "{scope}: shedding does not lower the pressure; only the entry limit is in force for now"
         ),
+        Event::WithoutGroup { .. }
+        | Event::GroupFound { .. }
+        | Event::GroupUnseen { .. }
+        | Event::DeclaredCpus { .. } => {}
     }
 }
 

@@ -112,6 +112,12 @@ impl<'n, 's> Section<'n, 's> {
         self.find(key).is_some()
     }
 
+    /// An option as it is written in the file, with its quotes.
+    pub fn written(&self, key: &str) -> Option<&str> {
+        let span = self.find(key)?.span.clone();
+        self.sink.source().text().get(span)
+    }
+
     /// Whether the file gives an option and asks for something with it.
     pub fn gives(&self, key: &str) -> bool {
         let unset = self.unset.contains(&self.name_of(key));

@@ -29,7 +29,7 @@
 //! values, pure) · `meter` (counters to rates) · `truth` (which file tells what on which layout: the one
 //! table) · `pressure`, `host`, `cgroup` (values to
 //! readings) · `runqueue`, `programs` (what the
-//! programs in the kernel tell) · `groups`, `sampler` (the tick). Beside it `pressure_trigger`: what ends the
+//! programs in the kernel tell) · `groups`, `search` (which groups there are), `sampler` (the tick). Beside it `pressure_trigger`: what ends the
 //! wait for a tick early.
 //!
 //! A new signal is a row in `tidegate_abi::signal`, a row in `truth`, and a line in `host` or `cgroup`
@@ -63,6 +63,9 @@ mod report_tests;
 mod runqueue;
 mod same_processes;
 mod sampler;
+mod search;
+#[cfg(test)]
+mod search_tests;
 mod truth;
 
 pub use accept_queue::AcceptQueues;
@@ -76,3 +79,4 @@ pub use processes::{ThreadGroup, TopThreads};
 pub use reading::{Reading, Readings};
 pub use runqueue::Neighbour;
 pub use sampler::Sampler;
+pub use search::{Found, NoGroup};

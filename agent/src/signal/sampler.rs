@@ -1,6 +1,6 @@
 //! What the tick calls: one sample of the host and of every watched group.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use super::groups::{Group, GroupKey, Groups, PatternKey};
@@ -8,17 +8,13 @@ use super::host::HostSignals;
 use super::processes::Scan;
 use super::programs::KernelSignals;
 use super::reading::Readings;
+use super::search::{Found, Search};
 use crate::ebpf::TickEnd;
 use crate::procfs::GroupPattern;
 use crate::procfs::Layout;
 use crate::procfs::Roots;
 use crate::procfs::kept_file::ReadBuffer;
 use crate::procfs::{Fault, Missing};
-
-/// Time between two searches for groups that fit a pattern.
-const SEARCH_EVERY_NS: u64 = 1_000_000_000;
-/// Room for the path of a group, so that a search need not allocate.
-const PATH_BYTES: usize = 4096;
 
 /// Samples the host and the watched groups. It belongs to one thread.
 #[derive(Debug)]
@@ -28,19 +24,9 @@ pub struct Sampler {
     host: Box<HostSignals>,
     host_readings: Readings,
     groups: Groups,
-    patterns: Vec<GroupPattern>,
     search: Search,
     scan: Scan,
     kernel: Box<KernelSignals>,
-}
-
-/// When groups were last searched for, and scratch for it.
-#[derive(Debug)]
-struct Search {
-    next_ns: u64,
-    path: PathBuf,
-    found: Vec<(PathBuf, PatternKey)>,
-    left_out: usize,
 }
 
 impl Sampler {
@@ -54,13 +40,7 @@ impl Sampler {
             host_readings: Readings::new(),
             groups: Groups::new(),
             kernel: Box::new(KernelSignals::without()),
-            patterns: Vec::new(),
-            search: Search {
-                next_ns: 0,
-                path: PathBuf::with_capacity(PATH_BYTES),
-                found: Vec::new(),
-                left_out: 0,
-            },
+            search: Search::new(),
         }
     }
 
@@ -90,7 +70,7 @@ impl Sampler {
         let watched = self.groups.watch(places);
         if self.groups.count() > known {
             // Which pattern it fits is to be known by the end of this tick.
-            self.search.next_ns = 0;
+            self.search.hurry();
         }
         watched
     }
@@ -116,25 +96,25 @@ impl Sampler {
     /// Watches every group that fits a pattern, now and later; each second the sample looks for new
     /// ones. [`Group::pattern`] tells which pattern a group fits.
     pub fn watch_pattern(&mut self, pattern: GroupPattern) -> PatternKey {
-        self.patterns.push(pattern);
-        self.search.next_ns = 0;
-        PatternKey(self.patterns.len().saturating_sub(1))
+        self.search.add(pattern)
+    }
+
+    /// How many groups fit a pattern, or why none does; `None` before the first search for it.
+    pub fn found(&self, pattern: PatternKey) -> Option<Found> {
+        self.search.found(pattern)
     }
 
     /// How many groups fit a pattern and are not watched, since there are too many or their
     /// hierarchy is not in sight.
     pub fn left_out(&self) -> usize {
-        self.search.left_out
+        self.search.left_out()
     }
 
     /// Takes one sample of the host and of every group; `now_ns` is monotonic time. A group whose
     /// directory is gone is dropped. Allocates nothing unless a group or a larger file appears.
     pub fn sample(&mut self, now_ns: u64) {
         self.buffer.begin_tick(now_ns);
-        if now_ns >= self.search.next_ns {
-            self.search.next_ns = now_ns.saturating_add(SEARCH_EVERY_NS);
-            self.search_groups();
-        }
+        self.search.run(now_ns, &self.layout, &mut self.groups);
         self.host
             .sample(now_ns, &mut self.buffer, &mut self.host_readings);
         self.groups.begin_scan(now_ns, &mut self.scan);
@@ -160,40 +140,8 @@ impl Sampler {
 
     /// Lets every read of this file fail from now on.
     #[cfg(test)]
-    pub(crate) fn refuse(&mut self, path: PathBuf, errno: i32) {
+    pub(crate) fn refuse(&mut self, path: std::path::PathBuf, errno: i32) {
         self.buffer.refused = Some((path, errno));
-    }
-
-    fn search_groups(&mut self) {
-        let Some(top) = self.layout.top() else { return };
-        let Search {
-            path,
-            found,
-            left_out,
-            ..
-        } = &mut self.search;
-        *left_out = 0;
-        let is_full = self.groups.is_full();
-        for (index, pattern) in self.patterns.iter().enumerate() {
-            let key = PatternKey(index);
-            pattern.find(top, path, &mut |dir| {
-                if self.groups.fits(dir, key) {
-                } else if is_full {
-                    *left_out = left_out.saturating_add(1);
-                } else {
-                    found.push((dir.to_path_buf(), key));
-                }
-            });
-        }
-        for (dir, pattern) in found.drain(..) {
-            let below = dir.strip_prefix(top).unwrap_or(&dir);
-            match self.groups.watch(self.layout.places_of_path(below)) {
-                Ok(_key) => {
-                    let _first = self.groups.fits(&dir, pattern);
-                }
-                Err(_unwatched) => *left_out = left_out.saturating_add(1),
-            }
-        }
     }
 
     /// What the last sample read of the host.

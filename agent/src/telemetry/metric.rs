@@ -178,6 +178,12 @@ metric_table! {
         "Times that shedding was found not to lower the pressure on the scope.";
     ScopeCutoff: "tidegate_scope_cutoff_level" Gauge None [Scope]
         "Level from which requests are cut: 0 to 127 critical, 128 to 255 normal, 256 to 383 sheddable; absent while none is.";
+    ConfiguredScopeGroups: "tidegate_configured_scope_groups" Gauge None [Scope]
+        "Control groups that fit the scope of the configuration; 0 is none, so that the scope protects nothing.";
+    ScopeDeclaredCpus: "tidegate_scope_declared_cpus" Gauge None [Scope]
+        "CPUs that the configuration declares for the scope in place of those that its group may use; absent without.";
+    ScopeCpusConflict: "tidegate_scope_declared_cpus_conflict" Gauge None [Scope]
+        "1 if the group may not use the CPUs that are declared for it, or may use more; absent without declared CPUs.";
     AllowedQps: "tidegate_allowed_qps" Gauge Qps [Scope]
         "Requests a second that the scope can take now; absent without limit.";
 

@@ -1,5 +1,5 @@
 //! A service that does what a test says: one command on a line of standard input, one line as the
-//! answer. Its argument is the agent's runtime directory.
+//! answer. Its argument is the agent's runtime directory; with `--threads COUNT` it only has so many threads beside the first.
 //!
 //! | command | does | answers |
 //! |---|---|---|
@@ -67,6 +67,12 @@ fn main() -> Fallible<()> {
         }
         return Ok(());
     }
+    if argument == "--threads" {
+        let count = std::env::args()
+            .nth(2)
+            .ok_or("usage: actor --threads COUNT")?;
+        return stay_with_threads(count.parse()?);
+    }
     let mut actor = Actor {
         client: Client::builder().runtime_dir(&argument).connect()?,
         held: Vec::new(),
@@ -101,6 +107,21 @@ fn deaf() -> Fallible<()> {
             return Ok(say("waits")?);
         }
         std::thread::yield_now();
+    }
+}
+
+/// Starts threads that do nothing, and stays.
+fn stay_with_threads(count: usize) -> Fallible<()> {
+    for _thread in 0..count {
+        let thread = std::thread::Builder::new().stack_size(16 << 10);
+        thread.spawn(rest)?;
+    }
+    rest()
+}
+
+fn rest() -> ! {
+    loop {
+        std::thread::park();
     }
 }
 

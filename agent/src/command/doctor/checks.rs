@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::command::output::Failure;
 use crate::command::status;
 use crate::config::Config;
+use crate::control::{DeclaredCpus, Snapshot};
 use crate::report::facts::RulesReport;
 use crate::report::status::{AgentReport, StatusReport};
 use crate::rule_source::check::Report;
@@ -157,6 +158,41 @@ fn served(name: &'static str, address: SocketAddr) -> Check {
             false,
             format!("{address} does not answer ({error}), though the agent runs"),
         ),
+    }
+}
+
+/// The scopes of the configuration; `None` where it names none. A pattern need not have a group.
+pub(super) fn scopes(snapshot: &Snapshot) -> Option<Check> {
+    let name = "scopes";
+    let (mut faults, mut none_fits) = (Vec::new(), 0_usize);
+    for scope in &snapshot.configured {
+        match scope.without_group() {
+            Some(without) if without.is_one_group() => {
+                faults.push(format!("{}: {without}", scope.name));
+            }
+            Some(_pattern) => none_fits = none_fits.saturating_add(1),
+            None => {}
+        }
+    }
+    for scope in &snapshot.scopes {
+        let conflict = scope.declared_cpus.filter(DeclaredCpus::conflicts);
+        faults.extend(conflict.map(|declared| format!("{}: {declared}", scope.name)));
+    }
+    let all = u64::try_from(snapshot.configured.len()).unwrap_or(u64::MAX);
+    match (all, faults.is_empty(), none_fits) {
+        (0, ..) => None,
+        (_, false, _) => Some(Check::new(name, false, faults.join("; "))),
+        (_, true, 0) => {
+            let found = format!("{} with a group each", many(all, "configured scope"));
+            Some(Check::new(name, true, found))
+        }
+        (_, true, none) => {
+            let found = format!(
+                "{}, no group fits {none} now",
+                many(all, "configured scope")
+            );
+            Some(Check::new(name, true, found))
+        }
     }
 }
 

@@ -17,12 +17,22 @@ pub(super) fn findings(status: &StatusReport, before: &Before<'_>) -> Vec<String
             let why = scope.why.as_deref().unwrap_or(&scope.state);
             found.push(format!("{} refuses: {why}", scope.name));
         }
+        if let Some(declared) = &scope.declared_cpus
+            && declared.conflict
+        {
+            found.push(format!("{}: {}", scope.name, declared.text));
+        }
         found.extend(
             scope
                 .course
                 .iter()
                 .flat_map(|course| of_course(&scope.name, course)),
         );
+    }
+    // Any number of groups may fit a pattern, and none too.
+    let absent = status.scopes_without_group.iter();
+    for scope in absent.filter(|scope| scope.one_group) {
+        found.push(format!("scope {}: {}", scope.name, scope.text));
     }
     for resource in &status.resources {
         for breaker in resource.breakers.iter().filter(|one| one.state == "open") {

@@ -18,7 +18,9 @@ pub(super) fn scopes(
     status: &StatusReport,
     before: &Before<'_>,
 ) -> std::fmt::Result {
-    let width = name_width(status.scopes.iter().map(|scope| scope.name.as_str()), 24);
+    let absent = status.scopes_without_group.iter().map(|scope| &scope.name);
+    let names = status.scopes.iter().map(|scope| &scope.name).chain(absent);
+    let width = name_width(names, 24);
     writeln!(
         text,
         "\n{:<width$} {:<9} {:>9} {:>6} {:>9} {:>9}",
@@ -26,6 +28,13 @@ pub(super) fn scopes(
     )?;
     for scope in &status.scopes {
         scope_row(text, width, scope, before)?;
+    }
+    for scope in &status.scopes_without_group {
+        writeln!(text, "{:<width$} no group", scope.name)?;
+        // What is meant to be there is told above.
+        if !scope.one_group {
+            paragraph(text, "  ", &scope.text)?;
+        }
     }
     Ok(())
 }

@@ -137,6 +137,9 @@ fn write_scope(text: &mut String, scope: &ScopeReport) -> std::fmt::Result {
     if let Some(course) = &scope.course {
         paragraph(text, "  ", &course_of(&scope.state, course))?;
     }
+    if let Some(declared) = &scope.declared_cpus {
+        paragraph(text, "  ", &declared.text)?;
+    }
     if let Some(limit) = scope.limits.allowed_qps {
         let limit = number(limit);
         writeln!(

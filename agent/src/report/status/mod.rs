@@ -26,6 +26,9 @@ pub struct StatusReport {
     pub agent: AgentReport,
     /// The host first.
     pub scopes: Vec<ScopeReport>,
+    /// Scopes of the configuration that protect nothing, since no group is there for them.
+    #[serde(default)]
+    pub scopes_without_group: Vec<WithoutGroupReport>,
     /// In the order of their slots.
     pub resources: Vec<ResourceReport>,
     /// Connected processes.
@@ -135,6 +138,8 @@ pub struct ScopeReport {
     pub course: Option<CourseReport>,
     /// By name.
     pub signals: BTreeMap<Word, SignalReport>,
+    /// CPUs that the configuration declares for it; null where it is measured what its group may use.
+    pub declared_cpus: Option<DeclaredCpusReport>,
     /// Where the number of tasks that wait for a CPU comes from.
     pub waiters: Word,
     /// Its threads by what their names begin with, those that used most CPU; none of the host.
@@ -143,6 +148,36 @@ pub struct ScopeReport {
     pub neighbour: Option<NeighbourReport>,
     /// What holds now.
     pub limits: LimitsReport,
+}
+
+/// A scope of the configuration without a group.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WithoutGroupReport {
+    /// Its name.
+    pub name: String,
+    /// Where there is none; `*` and `?` match names.
+    pub cgroup: String,
+    /// Whether one group is meant, and not all that fit.
+    pub one_group: bool,
+    /// What to do to have one.
+    pub remedy: String,
+    /// The same in words.
+    pub text: String,
+}
+
+/// CPUs that the configuration declares for a scope.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DeclaredCpusReport {
+    /// How many.
+    pub cpus: f64,
+    /// What its group may use; null where that is not measured.
+    pub allowed: Option<f64>,
+    /// Whether the two differ.
+    pub conflict: bool,
+    /// The same in words.
+    pub text: String,
 }
 
 /// Where a scope stands in the state machine of the law.

@@ -10,10 +10,10 @@ use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::ledger::NodeCounts;
 
 use super::{
-    AgentReport, BreakerReport, ClientReport, CourseReport, LimitsReport, PagesReport,
-    ResourceReport, ScopeReport, StatusReport, TriggerReport,
+    AgentReport, BreakerReport, ClientReport, CourseReport, DeclaredCpusReport, LimitsReport,
+    PagesReport, ResourceReport, ScopeReport, StatusReport, TriggerReport, WithoutGroupReport,
 };
-use crate::control::{ScopeSnapshot, Snapshot, WaiterRung};
+use crate::control::{ConfiguredScope, ScopeSnapshot, Snapshot, WaiterRung};
 use crate::ebpf::Telemetry;
 use crate::host::Agent;
 use crate::host::tenants::Named;
@@ -64,6 +64,7 @@ impl StatusReport {
                 pages: tenants.iter().map(PagesReport::of).collect(),
             },
             scopes: scopes(&snapshot),
+            scopes_without_group: without_group(&snapshot),
             resources: resources(tenants),
             clients: clients(tenants, &snapshot),
             warnings: WarningsReport::of(context, tenants, &snapshot),
@@ -100,6 +101,20 @@ pub fn scopes(snapshot: &Snapshot) -> Vec<ScopeReport> {
     scopes
         .map(|scope| ScopeReport::of(scope, all, now_ns))
         .collect()
+}
+
+fn without_group(snapshot: &Snapshot) -> Vec<WithoutGroupReport> {
+    let of = |scope: &ConfiguredScope| {
+        let without = scope.without_group()?;
+        Some(WithoutGroupReport {
+            name: scope.name.to_string(),
+            one_group: without.is_one_group(),
+            remedy: without.why.remedy().to_owned(),
+            text: without.to_string(),
+            cgroup: without.cgroup.to_string(),
+        })
+    };
+    snapshot.configured.iter().filter_map(of).collect()
 }
 
 /// The resources of these tenants, in the order of their slots.
@@ -185,6 +200,12 @@ impl ScopeReport {
             signals: readings
                 .map(|(id, reading)| (id.name().into(), SignalReport::of(id, reading)))
                 .collect(),
+            declared_cpus: scope.declared_cpus.map(|declared| DeclaredCpusReport {
+                cpus: declared.cpus,
+                allowed: declared.allowed.map(|(cpus, _by)| cpus),
+                conflict: declared.conflicts(),
+                text: declared.to_string(),
+            }),
             waiters: WaiterRung::of(&scope.readings).name().into(),
             threads: threads::of(scope),
             neighbour: NeighbourReport::of(scope, all),

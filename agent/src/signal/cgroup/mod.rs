@@ -49,6 +49,17 @@ pub enum Limiter<'a> {
     Online,
 }
 
+impl Limiter<'_> {
+    /// What it is, for people.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Quota(_of) => "its quota",
+            Self::CpuSet => "its CPU set",
+            Self::Online => "the host",
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 enum LimitedBy {
     Quota { level: usize },
