@@ -282,7 +282,14 @@ async fn the_status_has_its_shape() {
     };
     assert_eq!(
         keys(&status),
-        ["agent", "clients", "resources", "scopes", "warnings"]
+        [
+            "agent",
+            "clients",
+            "resources",
+            "scopes",
+            "scopes_without_group",
+            "warnings"
+        ]
     );
     assert_eq!(
         keys(&status["agent"]),
