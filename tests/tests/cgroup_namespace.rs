@@ -63,7 +63,7 @@ fn field_s17_a_service_whose_group_is_out_of_sight_is_told() {
         return;
     };
     // As a container has it: each hierarchy begins with the container's own group.
-    let prepared = "for controller in cpu cpuacct; do mount -t cgroup -o $controller none /sys/fs/cgroup/$controller || exit; done;";
+    let prepared = "for controller in cpu cpuacct; do umount -l /sys/fs/cgroup/$controller && mount -t cgroup -o $controller none /sys/fs/cgroup/$controller || exit; done;";
     let Some(command) = inside(&own, prepared) else {
         return;
     };
