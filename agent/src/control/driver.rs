@@ -17,6 +17,7 @@ use super::lateness::Lateness;
 use super::listeners::Listeners;
 use super::mailbox::{Handle, Mailbox};
 use super::measure::Tick;
+use super::missed::MissedScopes;
 use super::pages::Pages;
 use super::plan::{Plan, Planned};
 use super::request::{Event, Request};
@@ -60,6 +61,7 @@ pub struct Driver {
     /// Share of the host's CPUs that the services used in the last tick.
     services_share: Option<f64>,
     plan: Planned,
+    missed: MissedScopes,
     /// A scope's place here is its place on every board; the host is first.
     scopes: Vec<Option<Scope>>,
     mail: Mailbox,
@@ -106,6 +108,7 @@ impl Driver {
             last_ns: None,
             unseen_told: false,
             plan: Planned::default(),
+            missed: MissedScopes::default(),
         });
         driver.set_plan(plan);
         driver.watch_first();
@@ -163,8 +166,8 @@ impl Driver {
         self.sampler.sample(now_ns);
         self.adopt_groups();
         let sampler = &self.sampler;
-        self.plan
-            .tell_missed(now_ns, |key| sampler.found(key), &mut self.mail);
+        let configured = self.plan.configured(|key| sampler.found(key));
+        self.missed.look(now_ns, configured, &mut self.mail);
         let length_ns = self
             .last_ns
             .map_or(0, |last_ns| now_ns.saturating_sub(last_ns));
@@ -207,6 +210,7 @@ impl Driver {
         let sampler = &mut self.sampler;
         self.plan
             .set(plan, |pattern| sampler.watch_pattern(pattern));
+        self.missed = MissedScopes::default();
         self.fairness.weights = self.plan.weights().clone();
         for scope in self.scopes.iter_mut().flatten() {
             scope.follow(&self.plan);

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use tidegate_abi::board::name_hash;
 use tidegate_limits::law::Settings;
 
-use super::configured::{ConfiguredScope, Missed};
-use super::mailbox::Mailbox;
+use super::configured::ConfiguredScope;
 use crate::config::{Config, Service};
 use crate::procfs::{GroupPattern, readable};
 use crate::signal::{Found, PatternKey};
@@ -124,8 +123,6 @@ pub(super) struct Planned {
     plan: Plan,
     /// Every pattern ever given to the sampler; it keeps them all.
     known: Vec<(Arc<str>, PatternKey)>,
-    /// What was told of each declared group that is not there.
-    missed: Vec<Missed>,
 }
 
 impl Planned {
@@ -142,7 +139,6 @@ impl Planned {
                 self.known.push((Arc::clone(&declared.cgroup), key));
             }
         }
-        self.missed = vec![Missed::default(); plan.declared.len()];
         self.plan = plan;
     }
 
@@ -159,22 +155,6 @@ impl Planned {
                 found: found(key)?,
             })
         })
-    }
-
-    /// Tells of declared groups that are not there.
-    pub(super) fn tell_missed(
-        &mut self,
-        now_ns: u64,
-        found: impl Fn(PatternKey) -> Option<Found>,
-        mail: &mut Mailbox,
-    ) {
-        let mut missed = std::mem::take(&mut self.missed);
-        for (missed, scope) in missed.iter_mut().zip(self.configured(found)) {
-            if let Some(scope) = scope {
-                missed.look(now_ns, &scope, mail);
-            }
-        }
-        self.missed = missed;
     }
 
     fn key_of(&self, declared: &Declared) -> Option<PatternKey> {

@@ -66,6 +66,11 @@ pub enum Event {
         /// Why.
         missing: Missing,
     },
+    /// It uses more CPUs than were found for its group.
+    CpusDoubted {
+        /// Its name.
+        scope: Arc<str>,
+    },
     /// Its CPUs are declared.
     DeclaredCpus {
         /// Its name.

@@ -17,6 +17,7 @@ use super::measure::Tick;
 use super::plan::Planned;
 use super::request::Event;
 use super::snapshot::ScopeSnapshot;
+use crate::procfs::Fault;
 use crate::recording::{Record, line};
 use crate::signal::{GroupKey, Neighbour, PatternKey, Readings, TopThreads};
 
@@ -59,6 +60,8 @@ pub(super) struct Scope {
     readings: Box<Readings>,
     /// CPUs that are declared for it.
     declared: Option<DeclaredCpus>,
+    /// Whether it uses more CPUs than were found.
+    is_doubted: bool,
     /// The declaration that was told last.
     told: Option<(f64, bool)>,
     /// The sample of the last tick.
@@ -90,6 +93,7 @@ impl Scope {
             limiter: None,
             readings: Box::default(),
             declared: None,
+            is_doubted: false,
             told: None,
             sample: Sample::default(),
             law: Box::default(),
@@ -162,6 +166,7 @@ impl Scope {
     pub(super) fn step(&mut self, tick: &Tick<'_>, now_ns: u64, mail: &mut Mailbox) -> ScopeReport {
         let before = *self.law.published();
         self.sample = line::as_recorded(&self.measure(tick));
+        self.tell_doubt(mail);
         self.tell_declared(mail);
         let after = self.law.step(&self.sample, &self.settings);
         self.counts.keep(&tick.counts);
@@ -221,6 +226,18 @@ impl Scope {
         }
         let group = tick.group.map(|(_measured, busy)| (&*self.readings, busy));
         Tick { group, ..*tick }.sample()
+    }
+
+    /// Tells when it begins to use more CPUs than were found for its group.
+    fn tell_doubt(&mut self, mail: &mut Mailbox) {
+        let cpus = self.readings.get(SignalId::EffectiveCpus).get();
+        let is_doubted = cpus.is_err_and(|missing| missing.fault == Fault::OverCpus);
+        if is_doubted && !self.is_doubted {
+            mail.tell(Event::CpusDoubted {
+                scope: Arc::clone(&self.name),
+            });
+        }
+        self.is_doubted = is_doubted;
     }
 
     /// Tells of CPUs that are declared, and again when they begin to conflict or cease to.

@@ -57,6 +57,12 @@ pub(super) fn scope(busy: &mut Busy, event: &Event, snapshot: &Snapshot) {
             return tracing::warn!("scope {scope}: {without}");
         }
         Event::GroupFound { scope } => return tracing::info!("scope {scope}: has a group now"),
+        Event::CpusDoubted { scope } => {
+            return tracing::warn!(
+                "{scope}: uses more CPUs than were found for its group, so a limit was misread and its share of them is \
+                 not measured: declare them (cpus in its [[scope]])"
+            );
+        }
         Event::GroupUnseen { missing } => {
             return tracing::warn!(
                 "a service is in a group that is not in sight ({missing}), so it belongs to the scope host alone: run \
@@ -86,6 +92,7 @@ pub(super) fn scope(busy: &mut Busy, event: &Event, snapshot: &Snapshot) {
         Event::WithoutGroup { .. }
         | Event::GroupFound { .. }
         | Event::GroupUnseen { .. }
+        | Event::CpusDoubted { .. }
         | Event::DeclaredCpus { .. } => {}
     }
 }

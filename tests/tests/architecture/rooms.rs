@@ -134,6 +134,7 @@ const ROOMS: &[Room] = &[
             "rule",
             "rule_source",
             "run",
+            "schema",
             "signal",
             "words",
         ],

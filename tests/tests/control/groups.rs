@@ -6,7 +6,7 @@ use std::path::Path;
 use tidegate_abi::board::ScopeWord;
 use tidegate_abi::decision::ScopeState;
 use tidegate_abi::signal::SignalId;
-use tidegate_agent::control::{Declared, Plan};
+use tidegate_agent::control::{Declared, Event, Plan};
 use tidegate_agent::tenant::HOST;
 use tidegate_agent::tenant::scope_resolver::ScopeResolver as _;
 
@@ -149,4 +149,40 @@ fn declared_cpus_stand_for_the_measured_ones_until_the_plan_says_otherwise() {
     bench.handle.set_plan(plan(None)).expect("there is room");
     bench.tick(1, 10);
     assert_eq!(cpus(&bench), Some(2.0), "those that are online");
+}
+
+#[test]
+fn field_s4_a_group_that_uses_more_cpus_than_were_found_is_told_once() {
+    let mut bench = Bench::new(Plan {
+        declared: vec![declared("orders", ORDERS)],
+        ..Plan::default()
+    });
+    bench.add_group(ORDERS);
+    let directory = format!("cgroup{ORDERS}");
+    let list = format!("{directory}/cpuset.cpus.effective");
+    write(bench.dir.path(), &list, "0\n");
+    for tick in 1..=25 {
+        let used = format!("usage_usec {}\n", tick * 200_000);
+        write(bench.dir.path(), &format!("{directory}/cpu.stat"), &used);
+        bench.tick(1, 10);
+    }
+    let events: Vec<Event> = bench.handle.events().collect();
+    let is_doubt = |event: &&Event| matches!(event, Event::CpusDoubted { .. });
+    assert_eq!(events.iter().filter(is_doubt).count(), 1, "{events:?}");
+}
+
+#[test]
+fn field_s12_a_declared_group_that_is_not_there_is_in_the_snapshot() {
+    let mut bench = Bench::new(Plan {
+        declared: vec![declared("orders", ORDERS), declared("none", "/no-*")],
+        ..Plan::default()
+    });
+    bench.add_group(ORDERS);
+    bench.tick(1, 10);
+    let configured = bench.handle.snapshot().configured;
+    let groups: Vec<_> = configured
+        .iter()
+        .map(|scope| (&*scope.name, scope.groups()))
+        .collect();
+    assert_eq!(groups, [("orders", 1), ("none", 0)]);
 }
