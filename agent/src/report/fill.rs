@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rustix::time::{ClockId, clock_gettime};
 use tidegate_abi::board::ScopeWord;
 use tidegate_abi::decision::{Mode, RefusalKind, ScopeState};
 use tidegate_limits::breaker::State;
@@ -208,17 +209,16 @@ fn fill_agent(scrape: &mut Scrape, context: &Agent) {
     scrape.set_flag(MetricId::ConfigReloadSuccessful, &[], reloaded);
 }
 
-/// CPU time and memory of this process; left out where `/proc` does not tell them.
+/// CPU time and memory of this process; left out where the kernel does not tell them.
 fn fill_process(scrape: &mut Scrape) {
-    let stat = procfs::process::Process::myself().and_then(|own| own.stat());
-    let Ok(stat) = stat else { return };
-    let ticks = stat.utime.saturating_add(stat.stime);
-    let per_second = rustix::param::clock_ticks_per_second();
-    if let Some(ms) = ticks.saturating_mul(1000).checked_div(per_second) {
-        let seconds = Duration::from_millis(ms).as_secs_f64();
-        scrape.set(MetricId::ProcessCpu, &[], seconds);
+    let used = clock_gettime(ClockId::ProcessCPUTime);
+    if let Ok(used) = Duration::try_from(used) {
+        scrape.set(MetricId::ProcessCpu, &[], used.as_secs_f64());
     }
-    let page = u64::try_from(rustix::param::page_size()).unwrap_or(0);
-    let bytes = stat.rss.saturating_mul(page);
-    scrape.set_count(MetricId::ProcessResidentMemory, &[], bytes);
+    let status = procfs::process::Process::myself().and_then(|own| own.status());
+    let resident_kib = status.ok().and_then(|status| status.vmrss);
+    if let Some(resident_kib) = resident_kib {
+        let bytes = resident_kib.saturating_mul(1024);
+        scrape.set_count(MetricId::ProcessResidentMemory, &[], bytes);
+    }
 }
