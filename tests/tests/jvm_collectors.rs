@@ -103,14 +103,13 @@ fn has(java: &str, options: &[&str]) -> bool {
 fn compile(dir: &Path) {
     let program = dir.join("Working.java");
     fs::write(&program, WORKING_JAVA).expect("writes the program");
-    let mut compiler = Command::new("javac");
-    let compiled = compiler
+    let output = Command::new("javac")
         .args(["--release", "11", "-d"])
         .arg(dir)
         .arg(program)
-        .output();
-    let compiled = compiled.expect("javac starts");
-    assert!(compiled.status.success(), "{compiled:?}");
+        .output()
+        .expect("javac starts");
+    assert!(output.status.success(), "{output:?}");
 }
 
 /// The command that works in a folder, and logs its collections there.
