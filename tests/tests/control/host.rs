@@ -51,7 +51,13 @@ fn two_seconds_of_full_cpu_are_overload_and_five_healthy_samples_end_it() {
         .events()
         .filter_map(|event| match event {
             Event::State { scope, to, .. } if &*scope == "host" => Some(to),
-            Event::State { .. } | Event::Ineffective { .. } => None,
+            Event::State { .. }
+            | Event::Ineffective { .. }
+            | Event::WithoutGroup { .. }
+            | Event::GroupFound { .. }
+            | Event::GroupUnseen { .. }
+            | Event::CpusDoubted { .. }
+            | Event::DeclaredCpus { .. } => None,
         })
         .collect();
     assert_eq!(states, [ScopeState::Overload, ScopeState::Cold]);
