@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tidegate_abi::decision::ScopeState;
+use tidegate_abi::decision::{Cause, ScopeState};
 use tidegate_limits::breaker::State;
 
 use crate::control::{Event, ScopeSnapshot, Snapshot};
@@ -49,52 +49,57 @@ impl Busy {
     }
 }
 
-/// Logs a change of a scope, with what the last tick measured.
+/// Logs what happened to a scope, with what the last tick measured.
 pub(super) fn scope(busy: &mut Busy, event: &Event, snapshot: &Snapshot) {
-    let (scope, cause) = match event {
-        Event::State { scope, cause, .. } | Event::Ineffective { scope, cause } => (scope, cause),
-        Event::WithoutGroup { scope, without } => {
-            return tracing::warn!("scope {scope}: {without}");
-        }
-        Event::GroupFound { scope } => return tracing::info!("scope {scope}: has a group now"),
-        Event::CpusDoubted { scope } => {
-            return tracing::warn!(
-                "{scope}: uses more CPUs than were found for its group, so a limit was misread and its share of them is \
-                 not measured: declare them (cpus in its [[scope]])"
-            );
-        }
-        Event::GroupUnseen { missing } => {
-            return tracing::warn!(
-                "a service is in a group that is not in sight ({missing}), so it belongs to the scope host alone: run \
-                 the agent in the host's cgroup namespace (--cgroupns=host) with the host's /sys/fs/cgroup"
-            );
-        }
-        Event::DeclaredCpus { scope, declared } if declared.conflicts() => {
-            return tracing::warn!("{scope}: {declared}");
-        }
-        Event::DeclaredCpus { scope, declared } => return tracing::info!("{scope}: {declared}"),
-    };
-    let now = snapshot.scopes.iter().find(|now| now.name == *scope);
-    // It may have gone on since.
-    let now = now.filter(|now| now.published.cause == *cause);
-    let why = now.and_then(why::cause);
-    let cause = cause.name();
     match event {
-        Event::State { from, to, .. } => {
-            let text = state(scope, busy.words(scope, [*from, *to], now), why.as_deref());
-            tracing::warn!(event = "scope_state", cause, "{text}");
-        }
-        Event::Ineffective { .. } => tracing::warn!(
-            event = "shedding_ineffective",
+        Event::State {
+            scope,
+            from,
+            to,
             cause,
+        } => {
+            let now = scope_now(scope, *cause, snapshot);
+            let why = now.and_then(why::cause);
+            let text = state(scope, busy.words(scope, [*from, *to], now), why.as_deref());
+            tracing::warn!(event = "scope_state", cause = cause.name(), "{text}");
+        }
+        Event::Ineffective { scope, cause } => tracing::warn!(
+            event = "shedding_ineffective",
+            cause = cause.name(),
             "{scope}: shedding does not lower the pressure; only the entry limit is in force for now"
         ),
-        Event::WithoutGroup { .. }
-        | Event::GroupFound { .. }
-        | Event::GroupUnseen { .. }
-        | Event::CpusDoubted { .. }
-        | Event::DeclaredCpus { .. } => {}
+        Event::WithoutGroup { scope, without } => {
+            tracing::warn!(event = "scope_without_group", "scope {scope}: {without}");
+        }
+        Event::GroupFound { scope } => {
+            tracing::info!(
+                event = "scope_group_found",
+                "scope {scope}: has a group now"
+            );
+        }
+        Event::GroupUnseen { missing } => tracing::warn!(
+            event = "client_group_unseen",
+            "a service is in a group that is not in sight ({missing}), so it belongs to the scope host alone: run the \
+             agent in the host's cgroup namespace (--cgroupns=host) with the host's /sys/fs/cgroup"
+        ),
+        Event::CpusDoubted { scope } => tracing::warn!(
+            event = "scope_cpus_doubted",
+            "{scope}: uses more CPUs than were found for its group, so a limit was misread and its share of them is not \
+             measured: declare them (cpus in its [[scope]])"
+        ),
+        Event::DeclaredCpus { scope, declared } if declared.conflicts() => {
+            tracing::warn!(event = "scope_cpus_declared", "{scope}: {declared}");
+        }
+        Event::DeclaredCpus { scope, declared } => {
+            tracing::info!(event = "scope_cpus_declared", "{scope}: {declared}");
+        }
     }
+}
+
+/// A scope as the last tick measured it, unless it has gone on since.
+fn scope_now<'s>(scope: &str, cause: Cause, snapshot: &'s Snapshot) -> Option<&'s ScopeSnapshot> {
+    let now = snapshot.scopes.iter().find(|now| &*now.name == scope);
+    now.filter(|now| now.published.cause == cause)
 }
 
 fn state(scope: &str, [from, to]: [&str; 2], why: Option<&str>) -> String {
