@@ -6,13 +6,16 @@ use std::path::{Path, PathBuf};
 
 use super::output::{Failure, say, say_error, say_json};
 use super::place::Surroundings;
+use crate::config::Given;
 use crate::procfs::Roots;
 use crate::rule_source::check;
+use crate::schema::fault::Fault;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tidegate check                          the installed file, or the defaults without one
+  tidegate check --show                   every option in force, and who set it
   tidegate check ./tidegate.toml --json   {\"ok\":false,\"faults\":[{\"file\",\"line\",...}]}
 
 Exit codes: 0 valid, 2 invalid.")]
@@ -29,6 +32,21 @@ pub(super) struct Options {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+    /// Print every option with the value that is in force, and the file and line that set it
+    #[arg(long, conflicts_with = "json")]
+    show: bool,
+}
+
+/// Prints what is in force, and from where.
+fn show(given: &Given) -> Result<(), Failure> {
+    let faults = |faults: Vec<Fault>| {
+        let said: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        Failure::Invalid(said.join("\n"))
+    };
+    let loaded = given.load().map_err(faults)?;
+    let text = loaded.config.with_origins(given.file.as_deref());
+    say(text.map_err(faults)?.trim_end());
+    Ok(())
 }
 
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
@@ -49,7 +67,9 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
         let file = given.file.as_deref();
         let name = file.map_or("the built-in defaults".into(), Path::to_string_lossy);
         let counts = report.counts();
-        if report.ok {
+        if options.show && report.ok {
+            show(&given)?;
+        } else if report.ok {
             let warned = if report.warnings.is_empty() {
                 String::new()
             } else {

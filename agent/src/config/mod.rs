@@ -8,7 +8,9 @@ mod door;
 mod ebpf;
 mod given;
 mod guard;
+mod in_force;
 pub mod law;
+mod layers;
 pub mod shipped;
 
 use std::path::{Path, PathBuf};
@@ -25,6 +27,7 @@ pub use law::{Law, LawKind};
 
 use crate::schema::fault::{Fault, Sink};
 use crate::schema::kind::{Group, Groups, Span};
+use crate::schema::layers::merged;
 use crate::schema::settings::{Section, Settings as _, settings};
 use crate::schema::source::Source;
 
@@ -91,12 +94,13 @@ pub struct Loaded {
 }
 
 impl Config {
-    /// Reads a file; without one the defaults are in force.
+    /// Reads a file and what the files `conf.d/*.toml` beside it say over it, in the order of their names; without a
+    /// file the defaults are in force.
     ///
-    /// Relative paths in the file count from its directory.
+    /// Relative paths in the files count from the directory of the first.
     ///
     /// # Errors
-    /// Every fault of the file.
+    /// Every fault of the files.
     pub fn load(path: Option<&Path>) -> Result<Loaded, Vec<Fault>> {
         Self::load_over(path, Self::default())
     }
@@ -110,7 +114,16 @@ impl Config {
             });
         };
         let source = Source::read(path).map_err(|fault| vec![*fault])?;
-        let mut loaded = Self::parse_over(&source, &usual)?;
+        let layers = layers::beside(path)?;
+        let mut loaded = if layers.files.is_empty() {
+            Self::parse_over(&source, &usual)?
+        } else {
+            let (source, root) = merged(source, &layers.files)?;
+            let mut sink = Sink::new(&source);
+            let config = Self::take(&root, &usual, "", &mut sink).map(Box::new);
+            Self::loaded(config, sink)?
+        };
+        loaded.warnings.extend(layers.warnings);
         loaded.config.settle(path.parent().unwrap_or(Path::new("")));
         Ok(loaded)
     }
@@ -138,6 +151,11 @@ impl Config {
         let config = crate::schema::toml::read(&mut sink, |root, sink| {
             Self::take(root, usual, "", sink).map(Box::new)
         });
+        Self::loaded(config, sink)
+    }
+
+    /// A configuration that was read, if nothing in it is at fault.
+    fn loaded(config: Option<Box<Self>>, sink: Sink<'_>) -> Result<Loaded, Vec<Fault>> {
         let (faults, warnings) = sink.finish();
         (config, faults, warnings)
     }

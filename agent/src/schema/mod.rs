@@ -10,6 +10,7 @@ pub mod effect;
 pub mod fault;
 pub mod json;
 pub mod kind;
+pub mod layers;
 pub mod settings;
 pub mod source;
 pub mod toml;

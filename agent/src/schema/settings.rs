@@ -49,6 +49,8 @@ pub struct Row {
     pub allowed: String,
     /// What it holds.
     pub shown: Shown,
+    /// What each table of a list `[[key]]` holds.
+    pub items: Vec<Vec<Row>>,
     /// Whether the file must give it.
     pub required: bool,
     /// What it may hold, as a JSON Schema.
@@ -370,6 +372,7 @@ macro_rules! settings {
                         docs: &[$($doc,)+],
                         allowed: Kind::allowed(&kind),
                         shown: Kind::shown(&kind, $field),
+                        items: Kind::items(&kind, $field),
                         required: Kind::required(&kind),
                         json_schema: Kind::json_schema(&kind),
                     }

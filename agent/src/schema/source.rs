@@ -15,13 +15,15 @@ pub const SIZE_MAX: u64 = 1 << 20;
 /// Longest piece of a file that a message repeats, in characters.
 const SHOWN_MAX: usize = 60;
 
-/// A file that was read.
+/// A file that was read, or several that are read as one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
     name: Arc<str>,
     text: String,
     /// Byte at which each line begins.
     lines: Vec<usize>,
+    /// Byte at which each further file begins, and its name; none for a single file.
+    further: Vec<(usize, Arc<str>)>,
 }
 
 impl Source {
@@ -37,7 +39,45 @@ impl Source {
             name: name.into(),
             text,
             lines,
+            further: Vec::new(),
         }
+    }
+
+    /// This file and those after it as one text. Places in it are those in the files.
+    #[must_use]
+    pub fn followed_by(self, others: &[Self]) -> Self {
+        let Self { name, mut text, .. } = self;
+        let mut further = Vec::with_capacity(others.len());
+        for other in others {
+            // Each begins a line of its own, whatever the one before ends with.
+            text.push('\n');
+            further.push((text.len(), Arc::clone(&other.name)));
+            text.push_str(&other.text);
+        }
+        Self {
+            further,
+            ..Self::new(name, text)
+        }
+    }
+
+    /// Byte at which each file begins.
+    pub(super) fn starts(&self) -> impl Iterator<Item = usize> {
+        let further = self.further.iter().map(|(start, _name)| *start);
+        std::iter::once(0).chain(further)
+    }
+
+    /// The file that a byte is of: where it begins, and its name.
+    fn file_of(&self, byte: usize) -> (usize, &Arc<str>) {
+        let after = self
+            .further
+            .partition_point(|(start, _name)| *start <= byte);
+        let last = after.checked_sub(1).and_then(|last| self.further.get(last));
+        last.map_or((0, &self.name), |(start, name)| (*start, name))
+    }
+
+    /// How many lines begin at or before a byte.
+    fn lines_to(&self, byte: usize) -> usize {
+        self.lines.partition_point(|start| *start <= byte)
     }
 
     /// Reads a file.
@@ -109,14 +149,16 @@ impl Source {
     /// Line and column of a byte. A byte past the end counts as the end.
     pub fn place(&self, byte: usize) -> Place {
         let byte = self.text.floor_char_boundary(byte);
-        let line = self.lines.partition_point(|start| *start <= byte);
+        let line = self.lines_to(byte);
         let start = line.checked_sub(1).and_then(|index| self.lines.get(index));
         let before = start.and_then(|start| self.text.get(*start..byte));
         let column = before.map_or(0, |text| text.chars().count());
+        let (file_start, name) = self.file_of(byte);
+        let lines_before = self.lines_to(file_start).saturating_sub(1);
         Place {
-            file: Arc::clone(&self.name),
+            file: Arc::clone(name),
             point: Some(Point {
-                line,
+                line: line.saturating_sub(lines_before),
                 column: column.saturating_add(1),
             }),
         }

@@ -35,7 +35,7 @@ fn tables_around(text: &str, lines: &[usize]) -> Vec<Range<usize>> {
     lines.iter().map(around).collect()
 }
 
-fn parse(sink: &mut Sink<'_>) -> Node {
+pub(super) fn parse(sink: &mut Sink<'_>) -> Node {
     let text = sink.source().text();
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in errors {

@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use super::{Kind, Scalar, Shown, read_scalar};
 use crate::schema::editor;
 use crate::schema::fault::Sink;
-use crate::schema::settings::Settings;
+use crate::schema::settings::{Row, Settings};
 use crate::schema::{Node, Value};
 
 /// An option that the file must give, with an example of its value as TOML.
@@ -166,6 +166,9 @@ impl<S: Settings> Kind for Groups<S> {
     }
     fn shown(&self, _value: &Vec<S>) -> Shown {
         Shown::Tables(self.template.rows())
+    }
+    fn items(&self, value: &Vec<S>) -> Vec<Vec<Row>> {
+        value.iter().map(Settings::rows).collect()
     }
     fn json_schema(&self) -> Json {
         editor::tables(&self.template.rows())

@@ -35,6 +35,10 @@ pub trait Kind {
     ) -> Option<Self::Output>;
     /// How a value is written.
     fn shown(&self, value: &Self::Output) -> Shown;
+    /// The options of each table of a list of tables.
+    fn items(&self, _value: &Self::Output) -> Vec<Vec<Row>> {
+        Vec::new()
+    }
     /// What may stand in the file, as a JSON Schema; anything, where a kind does not say.
     fn json_schema(&self) -> Json {
         json!({})

@@ -1,0 +1,89 @@
+//! Every option with the value that is in force and the place that says so.
+
+use std::path::Path;
+
+use super::{Config, layers};
+use crate::schema::fault::Fault;
+use crate::schema::kind::Shown;
+use crate::schema::layers::merged;
+use crate::schema::settings::{Row, Settings as _};
+use crate::schema::source::Source;
+use crate::schema::{Node, Value};
+
+/// Column at which the origin of a value stands, unless the value is longer.
+const ORIGIN_COLUMN: usize = 40;
+
+impl Config {
+    /// This configuration as TOML, each option with the file and line that set it, or `default`. `path` is the file
+    /// that it was read from.
+    ///
+    /// # Errors
+    /// A file that cannot be read any more.
+    pub fn with_origins(&self, path: Option<&Path>) -> Result<String, Vec<Fault>> {
+        let files = path.map(read).transpose()?;
+        let files = files.as_ref().map(|(source, root)| (source, root));
+        let mut text = String::new();
+        table(&mut text, "", &self.rows(), files);
+        Ok(text)
+    }
+}
+
+fn read(path: &Path) -> Result<(Source, Node), Vec<Fault>> {
+    let first = Source::read(path).map_err(|fault| vec![*fault])?;
+    merged(first, &layers::beside(path)?.files)
+}
+
+/// A part of the files: the text, and the node in it.
+type Part<'n> = Option<(&'n Source, &'n Node)>;
+
+fn table(text: &mut String, path: &str, rows: &[Row], part: Part<'_>) {
+    for row in rows {
+        let line = match &row.shown {
+            Shown::Value(value) => format!("{} = {value}", row.key),
+            Shown::Unset(_) => format!("# {} is not set", row.key),
+            Shown::Table(_) | Shown::Tables(_) => continue,
+        };
+        let origin = member(part, row.key).map_or("default".to_owned(), |(source, node)| {
+            source.place(node.span.start).to_string()
+        });
+        push(text, &format!("{line:ORIGIN_COLUMN$} # {origin}"));
+    }
+    for row in rows {
+        let path = if path.is_empty() {
+            row.key.to_owned()
+        } else {
+            format!("{path}.{}", row.key)
+        };
+        let within = member(part, row.key);
+        if let Shown::Table(rows) = &row.shown {
+            push(text, &format!("\n[{path}]"));
+            table(text, &path, rows, within);
+        }
+        for (index, rows) in row.items.iter().enumerate() {
+            push(text, &format!("\n[[{path}]]"));
+            table(text, &path, rows, item(within, index));
+        }
+    }
+}
+
+fn member<'n>(part: Part<'n>, key: &str) -> Part<'n> {
+    let (source, node) = part?;
+    let Value::Table(members) = &node.value else {
+        return None;
+    };
+    let found = members.iter().find(|member| member.key == key)?;
+    Some((source, &found.node))
+}
+
+fn item(part: Part<'_>, index: usize) -> Part<'_> {
+    let (source, node) = part?;
+    let Value::List(items) = &node.value else {
+        return None;
+    };
+    Some((source, items.get(index)?))
+}
+
+fn push(text: &mut String, line: &str) {
+    text.push_str(line);
+    text.push('\n');
+}
