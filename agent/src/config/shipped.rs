@@ -9,6 +9,8 @@ const HEAD: &str = "\
 # Tidegate. Every option has a default; this file holds just those.
 # Durations carry their unit: \"100ms\", \"2s\", \"1m\". A change takes effect on reload (SIGHUP) or,
 # for sockets and pages, on restart. `tidegate check FILE` says what is wrong with a file.
+# Files conf.d/*.toml beside this one are read after it, in the order of their names: options replace those before, and
+# tables [[scope]], [[service]] and [[tenant]] are added. `tidegate check --show` prints what is in force, and from where.
 ";
 
 /// The schema of `tidegate.toml`, for editors: the text of `config/schema/tidegate.schema.json`.

@@ -5,6 +5,7 @@ mod any_bytes;
 mod bad_input;
 mod given;
 mod golden;
+mod layers;
 mod reload;
 mod rules;
 mod sentinel_files;
