@@ -49,7 +49,11 @@ pub(super) async fn assemble(options: Options) -> Result<Assembly, Ended> {
     let mut doors = Doors::open(&settings)?;
     let directory = options.directory.clone();
     let feed = Box::pin(RuleFeed::open(&loaded.config)).await;
-    let begun = begin(options, (started, loaded), (&mut doors, &feed, left_sockets));
+    let begun = begin(
+        options,
+        (started, loaded),
+        (&mut doors, &feed, left_sockets),
+    );
     let begun = Box::pin(begun).await;
     let (keeper, ticking, recorder) = begun.inspect_err(|_ended| remove_sockets(&directory))?;
     Ok(Assembly {

@@ -36,10 +36,10 @@ impl ChangeBudget {
         let most = usize::try_from(most_changes / 2).unwrap_or(ENTRIES);
         let most = most.min(ENTRIES);
         let mut ages = [0; ENTRIES];
-        let mut count = 0;
+        let mut count = 0_usize;
         for (slot, at_s) in ages.iter_mut().zip(self.entries_s.iter().filter(recent)) {
             *slot = age(at_s);
-            count += 1;
+            count = count.saturating_add(1);
         }
         if count < most {
             return None;
