@@ -121,7 +121,8 @@ impl Config {
             let (source, root) = merged(source, &layers.files)?;
             let mut sink = Sink::new(&source);
             let config = Self::take(&root, &usual, "", &mut sink).map(Box::new);
-            Self::loaded(config, sink)?
+            let (faults, warnings) = sink.finish();
+            Self::loaded(config, faults, warnings)?
         };
         loaded.warnings.extend(layers.warnings);
         loaded.config.settle(path.parent().unwrap_or(Path::new("")));
@@ -137,11 +138,19 @@ impl Config {
     }
 
     fn parse_over(source: &Source, usual: &Self) -> Result<Loaded, Vec<Fault>> {
-        match Self::read_over(source, usual) {
-            (Some(config), faults, warnings) if faults.is_empty() => {
-                Ok(Loaded { config, warnings })
-            }
-            (_, faults, _warnings) => Err(faults),
+        let (config, faults, warnings) = Self::read_over(source, usual);
+        Self::loaded(config, faults, warnings)
+    }
+
+    /// A configuration that was read, if nothing in it is at fault.
+    fn loaded(
+        config: Option<Box<Self>>,
+        faults: Vec<Fault>,
+        warnings: Vec<Fault>,
+    ) -> Result<Loaded, Vec<Fault>> {
+        match config {
+            Some(config) if faults.is_empty() => Ok(Loaded { config, warnings }),
+            _ => Err(faults),
         }
     }
 
@@ -151,11 +160,6 @@ impl Config {
         let config = crate::schema::toml::read(&mut sink, |root, sink| {
             Self::take(root, usual, "", sink).map(Box::new)
         });
-        Self::loaded(config, sink)
-    }
-
-    /// A configuration that was read, if nothing in it is at fault.
-    fn loaded(config: Option<Box<Self>>, sink: Sink<'_>) -> Result<Loaded, Vec<Fault>> {
         let (faults, warnings) = sink.finish();
         (config, faults, warnings)
     }

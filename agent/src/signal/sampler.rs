@@ -1,6 +1,6 @@
 //! What the tick calls: one sample of the host and of every watched group.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::groups::{Group, GroupKey, Groups, PatternKey};
