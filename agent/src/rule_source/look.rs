@@ -127,7 +127,7 @@ mod tests {
         fs::remove_file(&file).unwrap();
         let empty = look();
         assert!(full != empty && empty.unsettled(before) > Duration::ZERO);
-        let hour = Duration::from_secs(3600);
+        let hour = Duration::from_hours(1);
         assert_eq!(empty.unsettled(before + hour), Duration::ZERO);
         // Of what was written, an empty file may be half of what is to come.
         fs::write(&file, "").unwrap();

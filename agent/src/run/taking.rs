@@ -117,7 +117,7 @@ impl Taking {
                 }
                 Err(NotTaken::Foreign) => {}
                 Err(why) => {
-                    tracing::debug!(event = "pages_refused", pid, %why, "what was handed back is not what it seems")
+                    tracing::debug!(event = "pages_refused", pid, %why, "what was handed back is not what it seems");
                 }
             }
         }

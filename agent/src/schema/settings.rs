@@ -57,6 +57,26 @@ pub struct Row {
     pub json_schema: serde_json::Value,
 }
 
+impl Row {
+    /// Adds the row of an option to those of its group.
+    pub(crate) fn add<K: Kind>(
+        rows: &mut Vec<Self>,
+        (key, docs): (&'static str, &'static [&'static str]),
+        kind: &K,
+        value: &K::Output,
+    ) {
+        rows.push(Self {
+            key,
+            docs,
+            allowed: kind.allowed(),
+            shown: kind.shown(value),
+            items: kind.items(value),
+            required: kind.required(),
+            json_schema: kind.json_schema(),
+        });
+    }
+}
+
 /// A table of a file while it is taken apart.
 #[derive(Debug)]
 pub struct Section<'n, 's> {
@@ -363,20 +383,14 @@ macro_rules! settings {
                 }
             )?
             fn rows(&self) -> Vec<$crate::schema::settings::Row> {
-                use $crate::schema::kind::Kind;
                 let Self { $($field,)+ } = self;
-                vec![$({
+                let mut rows = Vec::new();
+                $({
                     let kind = $kind;
-                    $crate::schema::settings::Row {
-                        key: $crate::schema::settings::settings!(@key $field $($key)?),
-                        docs: &[$($doc,)+],
-                        allowed: Kind::allowed(&kind),
-                        shown: Kind::shown(&kind, $field),
-                        items: Kind::items(&kind, $field),
-                        required: Kind::required(&kind),
-                        json_schema: Kind::json_schema(&kind),
-                    }
-                },)+]
+                    let key = $crate::schema::settings::settings!(@key $field $($key)?);
+                    $crate::schema::settings::Row::add(&mut rows, (key, &[$($doc,)+]), &kind, $field);
+                })+
+                rows
             }
         }
     };

@@ -140,7 +140,7 @@ impl Sampler {
 
     /// Lets every read of this file fail from now on.
     #[cfg(test)]
-    pub(crate) fn refuse(&mut self, path: std::path::PathBuf, errno: i32) {
+    pub(crate) fn refuse(&mut self, path: PathBuf, errno: i32) {
         self.buffer.refused = Some((path, errno));
     }
 

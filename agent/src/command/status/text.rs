@@ -204,7 +204,8 @@ fn course_of(state: &str, course: &CourseReport) -> String {
         told += "; refusing does not lower the pressure, so only the entry limit holds";
     }
     if let Some(why) = withheld(course) {
-        told += &format!("; {why}");
+        told.push_str("; ");
+        told.push_str(&why);
     }
     told
 }

@@ -322,7 +322,7 @@ impl Processes {
     }
 }
 
-/// Tells sets of pids apart, in whatever order: the sum of the pids, each mixed by SplitMix64's last step. Two sets that
+/// Tells sets of pids apart, in whatever order: the sum of the pids, each mixed by the last step of `SplitMix64`. Two sets that
 /// are taken for one are looked at a few seconds later all the same.
 fn mixed(pids: &[u32]) -> u64 {
     let mixed = pids.iter().map(|pid| {

@@ -99,7 +99,7 @@ async fn passes(tenant: &Tenant, tries: u32) -> u32 {
     let mut passed = 0;
     for _try in 0..tries {
         let verdict = tenant
-            .enter(Caller::HOST, slot, Request::default(), Waits::HELD)
+            .enter(&Caller::HOST.into(), slot, Request::default(), Waits::HELD)
             .await;
         passed += u32::from(matches!(verdict, Verdict::Admitted(_)));
     }
