@@ -125,17 +125,7 @@ impl Agent {
         let rules_dir = dir.path().join("rules.d");
         fs::create_dir(&rules_dir).expect("the directory is ours");
         fs::write(rules_dir.join("test.toml"), rules).expect("the directory is ours");
-        // Programs in the kernel slow the whole machine a little, and few tests look at them.
-        let ebpf = if config.contains("[ebpf]") {
-            ""
-        } else {
-            "[ebpf]\nenabled = false\n"
-        };
-        let config = format!(
-            "[http]\nmetrics_enabled = false\n{ebpf}[rules]\ndir = \"{}\"\n{config}",
-            rules_dir.display()
-        );
-        fs::write(dir.path().join("tidegate.toml"), config).expect("the directory is ours");
+        write_config(dir.path(), config);
         let child = spawn(command, dir.path());
         let agent = Self { dir, child };
         agent.wait_until_it_serves();
@@ -152,6 +142,14 @@ impl Agent {
         fs::write(&new, rules).expect("the directory is ours");
         let place = self.rules_dir().join("test.toml");
         fs::rename(new, place).expect("the directory is ours");
+    }
+
+    /// Gives it another configuration with its next reload, in the place of the one it was started with.
+    ///
+    /// # Panics
+    /// If it cannot be written.
+    pub fn write_config(&self, config: &str) {
+        write_config(self.dir.path(), config);
     }
 
     /// The directory of its rules.
@@ -344,6 +342,22 @@ impl Drop for Agent {
 #[expect(clippy::expect_used, reason = "a test ends here")]
 fn temporary() -> TempDir {
     tempfile::tempdir().expect("there is room for a directory")
+}
+
+#[expect(clippy::expect_used, reason = "a test ends here")]
+fn write_config(dir: &Path, config: &str) {
+    // Programs in the kernel slow the whole machine a little, and few tests look at them.
+    let ebpf = if config.contains("[ebpf]") {
+        ""
+    } else {
+        "[ebpf]\nenabled = false\n"
+    };
+    let rules_dir = dir.join("rules.d");
+    let config = format!(
+        "[http]\nmetrics_enabled = false\n{ebpf}[rules]\ndir = \"{}\"\n{config}",
+        rules_dir.display()
+    );
+    fs::write(dir.join("tidegate.toml"), config).expect("the directory is ours");
 }
 
 #[expect(clippy::expect_used, reason = "a test ends here")]

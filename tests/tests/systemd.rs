@@ -70,6 +70,27 @@ fn unit_has_no_fault() {
 }
 
 #[test]
+fn field_l9_the_units_of_an_escalation_have_no_fault_and_are_off_as_installed() {
+    let Some(mut analyze) = skip::tool("systemd-analyze", "--version") else {
+        return;
+    };
+    let names = ["tidegate-escalation.path", "tidegate-escalation.service"];
+    let output = analyze
+        .args(["verify", "--man=no"])
+        .args(names.map(shipped))
+        .output()
+        .expect("it starts");
+    assert!(
+        output.status.success() && said(&output).is_empty(),
+        "{}",
+        said(&output)
+    );
+    // Nothing that is installed or started asks for them.
+    let unit = fs::read_to_string(shipped("tidegate.service")).expect("the unit is there");
+    assert!(!unit.contains("tidegate-escalation"));
+}
+
+#[test]
 fn unit_is_hardened() {
     let Some(version) = systemd_version() else {
         return;

@@ -178,6 +178,7 @@ pub(crate) const fn healthy(entry: u32) -> ScopeReport {
             state: ScopeState::Healthy,
             short: false,
             near: false,
+            observe: false,
             entry,
             tight: entry / 2,
         },

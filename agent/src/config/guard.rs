@@ -161,10 +161,14 @@ fn refuse_crossed(section: &mut Section<'_, '_>, keys: [&str; 2], leave: f64, en
 settings! {
     /// How slowly a state changes.
     pub struct Hysteresis {
-        /// Healthy samples in a row that end an overload.
+        /// Healthy ticks in a row that end an overload.
         healthy_samples: u32 = 5, Whole { min: 1, max: 1_000 };
-        /// Healthy samples needed after quick re-entries; the number doubles up to this.
+        /// Healthy ticks needed after quick re-entries; the number doubles up to this.
         healthy_samples_max: u32 = 20, Whole { min: 1, max: 10_000 };
+        /// The same as a time, in the place of `healthy_samples`, whatever the tick is. Not set: by ticks.
+        healthy_for: Option<Duration> = None, Maybe(Span::ms(10, 600_000), "\"5s\"");
+        /// The same in the place of `healthy_samples_max`. Not set: four times `healthy_for`.
+        healthy_for_max: Option<Duration> = None, Maybe(Span::ms(10, 3_600_000), "\"20s\"");
         /// An overload that comes back within this time is a quick re-entry.
         reentry_window: Duration = Duration::from_secs(30), Span::ms(0, 3_600_000);
         /// Shortest time in a state.
@@ -179,13 +183,51 @@ settings! {
 }
 
 fn check_hysteresis(hysteresis: &Hysteresis, section: &mut Section<'_, '_>) {
-    if hysteresis.healthy_samples_max < hysteresis.healthy_samples {
+    hysteresis.warn(section);
+    let samples = hysteresis.healthy_samples;
+    if hysteresis.healthy_samples_max < samples && hysteresis.healthy_for.is_none() {
         section.refuse(
             &["healthy_samples_max", "healthy_samples"],
-            format!("at least `healthy_samples`, {}", hysteresis.healthy_samples),
-            "set both",
+            format!("`healthy_samples_max` at least `healthy_samples`, {samples}"),
+            "repeated overloads take longer to end, up to `healthy_samples_max`: set it as well, or use `healthy_for`",
         );
     }
+    let (Some(time), Some(most)) = (hysteresis.healthy_for, hysteresis.healthy_for_max) else {
+        return;
+    };
+    if most < time {
+        section.refuse(
+            &["healthy_for_max", "healthy_for"],
+            format!(
+                "`healthy_for_max` at least `healthy_for`, \"{}\"",
+                humantime::format_duration(time)
+            ),
+            "repeated overloads take longer to end, up to `healthy_for_max`",
+        );
+    }
+}
+
+fn by_ticks(hysteresis: &Hysteresis) -> Option<Idle> {
+    Idle::when(
+        hysteresis.healthy_for.is_some(),
+        "without healthy_for",
+        "`healthy_for` is in its place",
+    )
+}
+
+impl Effects for Hysteresis {
+    const EFFECTS: &'static [Effect<Self>] = &[
+        Effect::new("healthy_samples", by_ticks),
+        Effect::new("healthy_samples_max", by_ticks),
+        Effect::always("healthy_for"),
+        Effect::new("healthy_for_max", |hysteresis| {
+            only_with(hysteresis.healthy_for.is_some(), "with healthy_for")
+        }),
+        Effect::always("reentry_window"),
+        Effect::always("minimum_hold"),
+        Effect::always("blind_time"),
+        Effect::always("changes_per_hour_max"),
+    ];
 }
 
 settings! {
@@ -267,9 +309,14 @@ impl Scope {
     }
 
     /// Its settings as the law takes them. Load is a matter of the host, threads of groups.
-    pub fn law_settings(&self) -> tidegate_limits::law::Settings {
+    pub fn law_settings(&self, tick: Duration) -> tidegate_limits::law::Settings {
         let threads = Some(&self.threads);
-        settings_of(&self.law, &self.cpu, &self.hysteresis, None, threads)
+        settings_of(
+            tick,
+            (&self.law, &self.cpu, &self.hysteresis),
+            None,
+            threads,
+        )
     }
 }
 

@@ -6,6 +6,7 @@
 mod cgroup_path;
 mod door;
 mod ebpf;
+mod escalation;
 mod given;
 mod guard;
 mod in_force;
@@ -18,12 +19,13 @@ use std::time::Duration;
 
 pub use door::{Http, METRICS_HINT, Pages, Recording, Socket};
 pub use ebpf::Ebpf;
+pub use escalation::Escalation;
 pub use given::{Given, MetricsListen};
 pub use guard::{
     Action, AgentLoss, Cpu, DEFAULT_TENANT, Hysteresis, Load, Rules, Scope, Service, Signals,
     Tenant, Threads,
 };
-pub use law::{Law, LawKind};
+pub use law::{Law, LawKind, LawMode};
 
 use crate::schema::fault::{Fault, Sink};
 use crate::schema::kind::{Group, Groups, Span};
@@ -67,6 +69,8 @@ settings! {
         hysteresis: Hysteresis = Hysteresis::default(), Group::<Hysteresis>::OF;
         /// The adaptive law.
         law: Law = Law::default(), Group::<Law>::OF;
+        /// A scope that stays in overload.
+        escalation: Escalation = Escalation::default(), Group::<Escalation>::OF;
         /// Programs in the kernel that measure waits for a CPU and pauses of JVMs.
         ebpf: Ebpf = Ebpf::default(), Group::<Ebpf>::OF;
         /// What every tick measured is kept on disk, for `tidegate replay`.
@@ -173,13 +177,15 @@ impl Config {
     /// Settings of the host's scope as the law takes them.
     pub fn host_settings(&self) -> tidegate_limits::law::Settings {
         let load = Some(&self.load);
-        law::settings_of(&self.law, &self.cpu, &self.hysteresis, load, None)
+        let guards = (&self.law, &self.cpu, &self.hysteresis);
+        law::settings_of(self.tick, guards, load, None)
     }
 
     /// Settings of the scopes without a table of their own.
     pub fn scope_settings(&self) -> tidegate_limits::law::Settings {
         let threads = Some(&self.threads);
-        law::settings_of(&self.law, &self.cpu, &self.hysteresis, None, threads)
+        let guards = (&self.law, &self.cpu, &self.hysteresis);
+        law::settings_of(self.tick, guards, None, threads)
     }
 
     /// Makes the relative paths absolute or relative to the working directory.
@@ -198,10 +204,10 @@ fn check_config(config: &Config, section: &mut Section<'_, '_>) {
         section.refuse(
             &["agent_loss.time_to_live", "tick"],
             format!(
-                "at least two ticks, \"{}\"",
+                "`agent_loss.time_to_live` at least two ticks, \"{}\"",
                 humantime::format_duration(ticks)
             ),
-            "a single late tick would count as a lost agent",
+            "a single late tick would count as a lost agent: set `agent_loss.time_to_live` as well, or a shorter `tick`",
         );
     }
     let scopes: Vec<&str> = config

@@ -6,7 +6,7 @@
 //! the clearing of its seat is not seen here: at most one tick of a process that has ended.
 
 use tidegate_limits::fairness::share::Asked;
-use tidegate_segment::ledger::ScopeCounts;
+use tidegate_segment::ledger::{Ledger, ScopeCounts};
 
 use super::pages::Pages;
 use crate::tenant::HOST;
@@ -29,10 +29,14 @@ pub(super) struct Counts {
     ticks: Vec<Box<[SeatTick]>>,
     /// Growth since the last tick and requests in flight, in the order of the scopes.
     scopes: Box<[ScopeCounts]>,
+    /// The same of the host alone, in the order of the tenants.
+    tenants: Box<[ScopeCounts]>,
     /// Requests in flight, in the order of the tenants and the scopes.
     held: Vec<Box<[u64]>>,
     /// Callers without a permit: what the ledgers had counted, and the growth, of each scope.
     one_shots: Box<[(u64, u64)]>,
+    /// The same of requests that a scope would have refused if it did not only observe.
+    observed: Box<[(u64, u64)]>,
 }
 
 impl Counts {
@@ -53,23 +57,23 @@ impl Counts {
             ticks: ticks.collect(),
             seats,
             scopes: vec![ScopeCounts::default(); scopes].into(),
+            tenants: pages.iter().map(|_page| ScopeCounts::default()).collect(),
             held: pages.iter().map(|_page| vec![0; scopes].into()).collect(),
             one_shots: vec![(0, 0); scopes].into(),
+            observed: vec![(0, 0); scopes].into(),
         }
     }
 
-    /// Takes a tick's counts: one pass over the seats that were ever used.
-    pub(super) fn take(&mut self, pages: &[Pages]) {
+    /// Takes a tick's counts, `part` of a whole tick: one pass over the seats that were ever used.
+    pub(super) fn take(&mut self, pages: &[Pages], part: f64) {
         self.scopes.fill(ScopeCounts::default());
-        for (scope, (before, growth)) in (0..).zip(&mut self.one_shots) {
-            let counts = pages.iter().map(|page| page.ledger.one_shots(scope));
-            let now = counts.fold(0, u64::wrapping_add);
-            *growth = now.wrapping_sub(*before);
-            *before = now;
-        }
+        follow(&mut self.one_shots, pages, Ledger::one_shots);
+        follow(&mut self.observed, pages, Ledger::observed);
         let tenants = pages.iter().zip(&mut self.seats).zip(&mut self.ticks);
-        for (((page, seats), ticks), held) in tenants.zip(&mut self.held) {
+        let tenants = tenants.zip(&mut self.held).zip(&mut self.tenants);
+        for ((((page, seats), ticks), held), own) in tenants {
             held.fill(0);
+            *own = ScopeCounts::default();
             let board = page.writer.board();
             let seats = seats.iter_mut().zip(ticks);
             for (seat, (before, tick)) in (0..board.seats_used()).zip(seats) {
@@ -77,7 +81,9 @@ impl Counts {
                 let growth = growth(&now, before);
                 *before = now;
                 tick.held = u32::try_from(growth.inflight).unwrap_or(u32::MAX);
-                tick.asked.update(growth.passed, growth.shed);
+                tick.asked.update(growth.passed, growth.shed, part);
+                own.keep(&growth);
+                own.inflight = own.inflight.saturating_add(growth.inflight);
                 for place in places(board.seat_scope(seat)) {
                     add(&mut self.scopes, place, &growth);
                     if let Some(held) = held.get_mut(place) {
@@ -101,14 +107,35 @@ impl Counts {
             .map_or(0, |(_before, growth)| *growth)
     }
 
+    /// Requests that a scope would have refused in this tick if it did not only observe.
+    pub(super) fn observed(&self, place: usize) -> u64 {
+        let observed = self.observed.get(place);
+        observed.map_or(0, |(_before, growth)| *growth)
+    }
+
     /// What each seat of a tenant did in this tick; those never used did nothing.
     pub(super) fn seats_of(&self, tenant: usize) -> &[SeatTick] {
         self.ticks.get(tenant).map_or(&[], |ticks| ticks)
     }
 
+    /// Growth of a tenant in the host in this tick, and what it has in flight.
+    pub(super) fn of_tenant(&self, tenant: usize) -> ScopeCounts {
+        self.tenants.get(tenant).copied().unwrap_or_default()
+    }
+
     /// Growth of a scope in this tick, and what it has in flight.
     pub(super) fn of(&self, place: usize) -> ScopeCounts {
         self.scopes.get(place).copied().unwrap_or_default()
+    }
+}
+
+/// Follows a count that the ledgers of all tenants have for each scope.
+fn follow(counts: &mut [(u64, u64)], pages: &[Pages], count: fn(&Ledger, u32) -> u64) {
+    for (scope, (before, growth)) in (0..).zip(counts) {
+        let counts = pages.iter().map(|page| count(&page.ledger, scope));
+        let now = counts.fold(0, u64::wrapping_add);
+        *growth = now.wrapping_sub(*before);
+        *before = now;
     }
 }
 

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::mpsc::TrySendError;
 use std::time::Duration;
 
-use tidegate_abi::board::SurgeWord;
+use tidegate_abi::board::{ScopeWord, SurgeWord};
 use tidegate_abi::decision::ScopeState;
 use tidegate_abi::signal::SignalId;
 use tidegate_limits::fairness::tenants;
+use tidegate_limits::second_mean::SecondMean;
 use tidegate_segment::board::ScopeReport;
 
 use super::clock_watch::ClockWatch;
@@ -20,11 +21,13 @@ use super::measure::Tick;
 use super::missed::MissedScopes;
 use super::pages::Pages;
 use super::plan::{Plan, Planned};
-use super::request::{Event, Request};
+use super::request::{Event, HeldResource, Request};
 use super::scheduling::Scheduling;
 use super::scope::{Place, Scope, nearest_above};
 use super::services_cpu::ServicesCpu;
 use super::snapshot::{ScopeSnapshot, SnapshotCell, Triggers};
+use super::tenant_laws::{Did, TenantLaws};
+use super::tick_time::TickTime;
 use crate::procfs::{Fault, Missing};
 use crate::recording::Tap;
 use crate::signal::{Fired, GROUPS_MAX, Group, GroupKey, Sampler, TopThreads, TriggerStates};
@@ -35,7 +38,7 @@ use crate::tenant::{HOST, OPEN_SCOPE};
 #[derive(Debug)]
 struct Stepped {
     report: ScopeReport,
-    /// Requests of a tick.
+    /// Requests of a whole tick.
     capacity: Option<f64>,
     surge: SurgeWord,
 }
@@ -58,8 +61,14 @@ pub struct Driver {
     listeners: Listeners,
     fairness: Fairness,
     services: ServicesCpu,
+    tenant_laws: TenantLaws,
     /// Share of the host's CPUs that the services used in the last tick.
     services_share: Option<f64>,
+    /// Resources that bulkheads hold.
+    held: Vec<HeldResource>,
+    /// The host's CPU share as system rules have it: the mean of a whole second, and the last one.
+    cpu_second: SecondMean,
+    cpu_mean: Option<f64>,
     plan: Planned,
     missed: MissedScopes,
     /// A scope's place here is its place on every board; the host is first.
@@ -77,6 +86,7 @@ pub struct Driver {
     last_ns: Option<u64>,
     /// Whether it was told that a service is in a group out of sight.
     unseen_told: bool,
+    time: TickTime,
 }
 
 impl Driver {
@@ -92,8 +102,12 @@ impl Driver {
             counts: Counts::new(&pages, scopes),
             listeners: Listeners::new(),
             fairness: Fairness::new(&pages, scopes),
-            services: ServicesCpu::new(scopes),
+            services: ServicesCpu::new(pages.len(), scopes),
+            tenant_laws: TenantLaws::new(pages.len()),
             services_share: None,
+            held: Vec::new(),
+            cpu_second: SecondMean::default(),
+            cpu_mean: None,
             pages,
             scopes: Vec::with_capacity(scopes),
             mail,
@@ -107,6 +121,7 @@ impl Driver {
             ticks: 0,
             last_ns: None,
             unseen_told: false,
+            time: TickTime::default(),
             plan: Planned::default(),
             missed: MissedScopes::default(),
         });
@@ -156,7 +171,25 @@ impl Driver {
     /// how late ticks are.
     pub(super) fn tick_early(&mut self, now_ns: u64, fired: Fired) {
         self.triggers.count(fired);
+        if self.has_traffic() {
+            self.time.hurry(now_ns);
+        }
         self.turn(now_ns, Duration::ZERO);
+    }
+
+    /// One tick at `now_ns` (monotonic) that is shorter than a whole one, since [`Driver::hurries`].
+    pub(super) fn tick_short(&mut self, now_ns: u64) {
+        self.turn(now_ns, Duration::ZERO);
+    }
+
+    /// Whether the next tick should be a short one.
+    pub(super) fn hurries(&self, now_ns: u64) -> bool {
+        self.time.hurries(now_ns)
+    }
+
+    fn has_traffic(&self) -> bool {
+        let host = self.scopes.first().and_then(Option::as_ref);
+        host.is_some_and(Scope::has_traffic)
     }
 
     fn turn(&mut self, now_ns: u64, late: Duration) {
@@ -172,8 +205,9 @@ impl Driver {
             .last_ns
             .map_or(0, |last_ns| now_ns.saturating_sub(last_ns));
         self.last_ns = Some(now_ns);
-        self.counts.take(&self.pages);
-        self.services.look(&self.pages, &self.counts);
+        self.time.begin(length_ns, self.plan.host().tick.0);
+        self.counts.take(&self.pages, self.time.part());
+        self.services.look(&self.pages, &self.counts, &self.time);
         self.listeners.look();
         let weights = self.fairness.scope_weights.iter_mut();
         for (weight, scope) in weights.zip(&self.scopes) {
@@ -183,7 +217,7 @@ impl Driver {
         for index in 0..self.scopes.len() {
             self.step_scope(index, now_ns, length_ns);
         }
-        self.publish_samples();
+        self.publish_samples(length_ns);
         self.publish_clock();
         for page in &mut self.pages {
             page.writer.beat(now_ns);
@@ -202,6 +236,7 @@ impl Driver {
                 }
                 Request::Plan(plan) => self.set_plan(*plan),
                 Request::Listener(listener) => self.listeners.watch(listener),
+                Request::Held(held) => self.held = held,
             }
         }
     }
@@ -344,17 +379,51 @@ impl Driver {
                 counts: self.counts.of(place),
                 accept_queue,
                 one_shot: self.counts.one_shot(place),
+                capped: capped(&self.pages, &self.held, index, None),
+                observed: self.counts.observed(place),
             };
             let report = scope.step(&tick, now_ns, &mut self.mail);
+            if scope.hurries(now_ns, length_ns) {
+                self.time.hurry(now_ns);
+            }
             self.tap.put(|| scope.record(index));
-            let length = Duration::from_nanos(length_ns);
+            let whole_s = self.time.whole().as_secs_f64();
             Stepped {
                 report,
-                capacity: scope.capacity_qps().map(|qps| qps * length.as_secs_f64()),
+                capacity: scope.capacity_qps().map(|qps| qps * whole_s),
                 surge: scope.surge(),
             }
         };
+        if index == HOST {
+            self.step_tenants();
+        }
         self.publish_scope((place, index), &stepped, accept_queue.unwrap_or(0));
+    }
+
+    /// Steps the laws that the tenants have of the host, after that of all.
+    fn step_tenants(&mut self) {
+        let Some(Some(host)) = self.scopes.first() else {
+            return;
+        };
+        for tenant in 0..self.pages.len() {
+            let did = Did {
+                counts: self.counts.of_tenant(tenant),
+                capped: capped(&self.pages, &self.held, HOST, Some(tenant)),
+                own: self.services.share_of(tenant, &self.sampler, &self.scopes),
+            };
+            let sample = host.sample();
+            self.tenant_laws.step(tenant, sample, &did, &host.settings);
+        }
+    }
+
+    /// The word of a scope as a tenant gets it.
+    fn word_for(&self, tenant: usize, place: usize, word: ScopeWord, others: u32) -> ScopeWord {
+        let host = self.scopes.first().and_then(Option::as_ref);
+        let own = host.filter(|_host| place == 0).and_then(|host| {
+            let settings = &host.settings;
+            self.tenant_laws.word(tenant, settings)
+        });
+        own.map_or(word, |own| tenants::stricter(word, own, others))
     }
 
     /// Tells every tenant of a scope.
@@ -363,6 +432,7 @@ impl Driver {
         let judged = Judged {
             word: report.word,
             capacity: stepped.capacity,
+            whole: self.time.is_whole(),
         };
         // Before the word: whoever finds overload finds the shares of it.
         self.fairness
@@ -371,22 +441,30 @@ impl Driver {
             ScopeState::Overload => report.word.tight,
             ScopeState::Healthy | ScopeState::Cold | ScopeState::Reject => report.word.entry,
         };
-        for (tenant, page) in self.pages.iter_mut().enumerate() {
-            page.writer.publish_scope(index, report);
+        for tenant in 0..self.pages.len() {
             let held = self.counts.held_by_tenants(place);
             let others = tenants::others(held, tenant, limit);
+            let beside = others.saturating_add(waiting);
+            let word = self.word_for(tenant, place, report.word, beside);
+            let Some(page) = self.pages.get_mut(tenant) else {
+                return;
+            };
+            page.writer
+                .publish_scope(index, &ScopeReport { word, ..*report });
             page.writer.publish_held(index, stepped.surge, others);
             page.writer.publish_accept_queue(index, waiting);
         }
     }
 
     /// What the system rules of every tenant look at.
-    fn publish_samples(&mut self) {
+    fn publish_samples(&mut self, length_ns: u64) {
         let host = self.sampler.host();
+        let second = self.cpu_second.step(host.value(SignalId::Cpu), length_ns);
+        self.cpu_mean = second.unwrap_or(self.cpu_mean);
         let scope = self.scopes.first().and_then(Option::as_ref);
         let (load, cpu) = scope
             .and_then(Scope::sentinel_samples)
-            .unwrap_or_else(|| (host.value(SignalId::Load1), host.value(SignalId::Cpu)));
+            .unwrap_or_else(|| (host.value(SignalId::Load1), self.cpu_mean));
         for page in &mut self.pages {
             page.writer.publish_samples(load, cpu);
         }
@@ -428,4 +506,24 @@ impl Driver {
             }
         });
     }
+}
+
+/// What the resources that bulkheads hold have in flight in a scope, of one tenant or of all; the host has all.
+fn capped(pages: &[Pages], held: &[HeldResource], scope: u32, tenant: Option<usize>) -> u32 {
+    let resources = held.iter();
+    let resources = resources.filter(|one| tenant.is_none_or(|tenant| tenant == one.tenant));
+    let in_flight = resources.map(|one| {
+        let Some(page) = pages.get(one.tenant) else {
+            return 0;
+        };
+        let board = page.writer.board();
+        let seats = 0..board.seats_used();
+        let seats = seats.filter(|seat| scope == HOST || board.seat_scope(*seat) == scope);
+        let of_seat = |seat| match board.seat(seat) {
+            word if word.live => page.ledger.seat_node_inflight(seat, word, one.slot),
+            _ => 0,
+        };
+        seats.map(of_seat).fold(0, u32::saturating_add)
+    });
+    in_flight.fold(0, u32::saturating_add)
 }

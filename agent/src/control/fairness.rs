@@ -30,8 +30,10 @@ struct Seated {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Judged {
     pub word: ScopeWord,
-    /// Requests that it can do in a tick; `None` before there is history.
+    /// Requests that it can do in a whole tick; `None` before there is history.
     pub capacity: Option<f64>,
+    /// Whether a whole tick has passed since shares and cut-offs were moved.
+    pub whole: bool,
 }
 
 impl Judged {
@@ -105,7 +107,8 @@ impl Fairness {
             return;
         };
         let before = std::mem::replace(divided, overload);
-        if !overload && !before {
+        let changed = overload != before;
+        if !(changed || (overload && judged.whole)) {
             return;
         }
         self.seat(scope, counts, pages);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::listeners::Listener;
 use super::plan::Plan;
-use super::request::{Event, Overrun, QUEUE, Request};
+use super::request::{Event, HeldResource, Overrun, QUEUE, Request};
 use super::scope_finder::{Freed, ScopeFinder};
 use super::snapshot::{Snapshot, SnapshotCell};
 use crate::tenant::client::Client;
@@ -53,11 +53,29 @@ impl Handle {
         }
     }
 
+    /// Says which resources bulkheads hold from now on.
+    ///
+    /// # Errors
+    /// Too many requests wait.
+    pub fn hold(&self, held: Vec<HeldResource>) -> Result<(), Overrun> {
+        match self.requests.try_send(Request::Held(held)) {
+            // A tick that has ended judges nobody.
+            Ok(()) | Err(TrySendError::Disconnected(_)) => Ok(()),
+            Err(TrySendError::Full(_)) => Err(Overrun),
+        }
+    }
+
     /// What happened since the last call, oldest first.
     pub fn events(&self) -> impl Iterator<Item = Event> {
         // A queue that a panic left behind is still in order.
         let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         events.try_iter().collect::<Vec<_>>().into_iter()
+    }
+
+    /// Looks at the control loop as it was after the last tick. The tick does not wait for `look`, and keeps the old
+    /// snapshot where it takes long.
+    pub fn look<T>(&self, look: impl FnOnce(&Snapshot) -> T) -> T {
+        self.snapshot.look(look)
     }
 
     /// The control loop as it was after the last tick.

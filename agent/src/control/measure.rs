@@ -23,6 +23,10 @@ pub(super) struct Tick<'a> {
     pub accept_queue: Result<u32, Missing>,
     /// Callers without a permit that it admitted in the tick.
     pub one_shot: u64,
+    /// Requests in flight whose resource a bulkhead holds.
+    pub capped: u32,
+    /// Requests that it would have refused in the tick if it did not only observe.
+    pub observed: u64,
 }
 
 impl Tick<'_> {
@@ -38,6 +42,7 @@ impl Tick<'_> {
         Sample {
             tick_ns: self.length_ns,
             inflight: u32::try_from(self.counts.inflight).unwrap_or(u32::MAX),
+            capped: self.capped,
             successes: self.counts.success,
             rt_ns: self.counts.rt_ns,
             passed: self.passed(),
@@ -213,6 +218,8 @@ mod tests {
             },
             accept_queue: Ok(3),
             one_shot: 2,
+            capped: 0,
+            observed: 0,
         };
         let sample = tick.sample();
         assert_eq!((sample.inflight, sample.tick_ns), (3, 100));

@@ -50,7 +50,9 @@ mod scope;
 mod scope_finder;
 mod services_cpu;
 mod snapshot;
+mod tenant_laws;
 mod thread;
+mod tick_time;
 
 pub use clock_watch::ClockWatch;
 pub use configured::{ConfiguredScope, DeclaredCpus, WithoutGroup};
@@ -59,7 +61,7 @@ pub use mailbox::Handle;
 pub use measure::WaiterRung;
 pub use pages::Pages;
 pub use plan::{Declared, Plan, Weights};
-pub use request::{Event, Overrun};
+pub use request::{Event, HeldResource, Overrun};
 pub use scheduling::Scheduling;
 pub use scope_finder::ScopeFinder;
 pub use snapshot::{ScopeSnapshot, Snapshot, Triggers};

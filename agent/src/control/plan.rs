@@ -77,7 +77,7 @@ impl Plan {
             name: scope.name.as_str().into(),
             cgroup: scope.cgroup.as_str().into(),
             cpus: scope.cpus,
-            settings: Arc::new(scope.law_settings()),
+            settings: Arc::new(scope.law_settings(config.tick)),
         });
         Self {
             host: Arc::new(config.host_settings()),
@@ -198,15 +198,22 @@ impl Planned {
 
 #[cfg(test)]
 mod tests {
+    use tidegate_limits::bulkhead;
+    use tidegate_limits::law::settings::CpuUse;
+
     use super::*;
     use crate::config::{Cpu, Hysteresis, Law, Scope, Threads};
 
     #[test]
-    fn the_default_configuration_is_the_default_law_and_groups_have_no_load() {
+    fn the_default_configuration_is_the_default_law_and_groups_have_no_load_and_their_own_cpu() {
         let plan = Plan::of(&Config::default());
-        let mut group = Settings::default();
+        let mut group = Settings {
+            bulkhead: Some(bulkhead::Settings::default()),
+            ..Settings::default()
+        };
         assert_eq!(*plan.host, group);
         group.marks.load = None;
+        group.marks.cpu_use = CpuUse::Own;
         assert_eq!(*plan.others, group);
         assert!(plan.declared.is_empty());
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use tidegate_abi::decision::{Cause, ScopeState};
+use tidegate_segment::board::Slot;
 
 use super::configured::{DeclaredCpus, WithoutGroup};
 use super::listeners::Listener;
@@ -26,6 +27,17 @@ pub(super) enum Request {
     Plan(Box<Plan>),
     /// A service has shown its listening socket.
     Listener(Listener),
+    /// The resources that bulkheads hold now.
+    Held(Vec<HeldResource>),
+}
+
+/// A resource that a bulkhead holds: what it has in flight is no load of its scopes'.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeldResource {
+    /// Place of its tenant, in the order of their pages.
+    pub tenant: usize,
+    /// Its node.
+    pub slot: Slot,
 }
 
 /// Something notable that happened to a scope.
@@ -41,6 +53,8 @@ pub enum Event {
         to: ScopeState,
         /// Why.
         cause: Cause,
+        /// Requests that it would have refused in the state before; `None` where it does not only observe.
+        observed: Option<u64>,
     },
     /// Shedding does not lower the pressure; from now on only the entry limit is in force.
     Ineffective {

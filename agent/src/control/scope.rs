@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tidegate_abi::board::{ScopeWord, SurgeWord};
+use tidegate_abi::decision::ScopeState;
 use tidegate_abi::signal::SignalId;
 use tidegate_limits::law::{Kind, Law, Sample, Settings};
 use tidegate_segment::board::ScopeReport;
@@ -17,6 +18,7 @@ use super::measure::Tick;
 use super::plan::Planned;
 use super::request::Event;
 use super::snapshot::ScopeSnapshot;
+use super::tick_time::ColdTime;
 use crate::procfs::Fault;
 use crate::recording::{Record, line};
 use crate::signal::{GroupKey, Neighbour, PatternKey, Readings, TopThreads};
@@ -74,9 +76,14 @@ pub(super) struct Scope {
     /// Of the last change of state, or of the first tick; `None` before it.
     since_ns: Option<u64>,
     changes: u64,
+    cold: ColdTime,
     ineffective_times: u64,
     /// Callers without a permit that were admitted.
     one_shots: u64,
+    /// Requests that it would have refused if it had not only observed, and how many there were at the last change of
+    /// state.
+    observed: u64,
+    observed_before: u64,
     /// Who takes the CPU from it most often.
     pub neighbour: Option<Neighbour>,
 }
@@ -101,8 +108,11 @@ impl Scope {
             counts: ScopeCounts::default(),
             since_ns: None,
             changes: 0,
+            cold: ColdTime::default(),
             ineffective_times: 0,
             one_shots: 0,
+            observed: 0,
+            observed_before: 0,
             neighbour: None,
         }
     }
@@ -122,6 +132,25 @@ impl Scope {
             sample: self.sample,
             state: self.law.published().state,
         }
+    }
+
+    /// Whether anything was asked of it in the last tick, or is in flight.
+    pub(super) const fn has_traffic(&self) -> bool {
+        self.sample.passed > 0 || self.sample.shed > 0 || self.sample.inflight > 0
+    }
+
+    /// Whether the ticks after the one at `now_ns` should be short: it is cold with traffic, or has just gone into
+    /// overload.
+    pub(super) fn hurries(&mut self, now_ns: u64, length_ns: u64) -> bool {
+        let state = self.law.published().state;
+        let is_cold = state == ScopeState::Cold;
+        let steps = state == ScopeState::Overload && self.since_ns == Some(now_ns);
+        self.cold.step(is_cold, self.has_traffic(), length_ns) || steps
+    }
+
+    /// What the last tick measured, as the law had it.
+    pub(super) const fn sample(&self) -> &Sample {
+        &self.sample
     }
 
     /// Capacity, requests per second; `None` before there is history.
@@ -172,6 +201,7 @@ impl Scope {
         self.counts.keep(&tick.counts);
         self.counts.inflight = tick.counts.inflight;
         self.one_shots = self.one_shots.saturating_add(self.sample.one_shot);
+        self.observed = self.observed.saturating_add(tick.observed);
         self.since_ns.get_or_insert(now_ns);
         if after.state != before.state {
             self.since_ns = Some(now_ns);
@@ -181,7 +211,11 @@ impl Scope {
                 from: before.state,
                 to: after.state,
                 cause: after.cause,
+                observed: after
+                    .observes()
+                    .then(|| self.observed.saturating_sub(self.observed_before)),
             });
+            self.observed_before = self.observed;
         }
         if after.ineffective && !before.ineffective {
             self.ineffective_times = self.ineffective_times.saturating_add(1);
@@ -270,6 +304,7 @@ impl Scope {
             name: Arc::clone(&self.name),
             cgroup: self.group.as_ref().map(|place| Arc::clone(&place.path)),
             threads: self.threads,
+            bulkhead: self.settings.bulkhead,
             readings: (*self.readings).clone(),
             declared_cpus: self.declared,
             load_mark: self.load_mark(),
@@ -279,6 +314,7 @@ impl Scope {
             cutoff: None,
             ineffective_times: self.ineffective_times,
             one_shots: self.one_shots,
+            observed: self.observed,
             counts: self.counts,
             kernel_slot: self
                 .group

@@ -7,12 +7,12 @@
 //! It is not known while a caller is about whose group is not watched: then the host's whole use stands for it.
 
 use tidegate_abi::signal::SignalId;
-use tidegate_limits::law::HISTORY_TICKS;
 
 use super::counts::Counts;
 use super::group_path::is_below;
 use super::pages::Pages;
 use super::scope::{Place, Scope};
+use super::tick_time::TickTime;
 use crate::signal::Sampler;
 use crate::tenant::HOST;
 
@@ -22,29 +22,38 @@ const NONE_LATELY: f64 = 0.1;
 /// Follows which groups have services.
 #[derive(Debug)]
 pub(super) struct ServicesCpu {
-    /// Whether a scope has a service, in the order of the scopes.
-    served: Box<[bool]>,
-    /// Ticks until a caller out of sight is forgotten by the law's history as well.
-    out_of_sight: usize,
+    /// Those of each tenant.
+    tenants: Vec<Served>,
+    /// Those of all.
+    all: Served,
     /// The agent's own process, whose seats are those of callers over sockets.
     agent: u32,
 }
 
+/// Which groups have services of a tenant, or of all.
+#[derive(Debug)]
+struct Served {
+    /// Whether a scope has one, in the order of the scopes.
+    scopes: Box<[bool]>,
+    /// Time until a caller out of sight is forgotten by the law's history as well, ns.
+    out_of_sight_ns: u64,
+}
+
 impl ServicesCpu {
-    /// For so many scopes.
-    pub(super) fn new(scopes: usize) -> Self {
+    /// For so many tenants and scopes.
+    pub(super) fn new(tenants: usize, scopes: usize) -> Self {
         Self {
-            served: vec![false; scopes].into(),
-            out_of_sight: 0,
+            tenants: (0..tenants).map(|_tenant| Served::new(scopes)).collect(),
+            all: Served::new(scopes),
             agent: std::process::id(),
         }
     }
 
     /// Looks at who is seated, each tick.
-    pub(super) fn look(&mut self, pages: &[Pages], counts: &Counts) {
-        self.served.fill(false);
-        self.out_of_sight = self.out_of_sight.saturating_sub(1);
-        for (tenant, page) in pages.iter().enumerate() {
+    pub(super) fn look(&mut self, pages: &[Pages], counts: &Counts, time: &TickTime) {
+        self.all.begin(time.length_ns);
+        for ((tenant, page), own) in pages.iter().enumerate().zip(&mut self.tenants) {
+            own.begin(time.length_ns);
             let board = page.writer.board();
             let ticks = counts.seats_of(tenant);
             for (seat, tick) in (0..board.seats_used()).zip(ticks) {
@@ -52,23 +61,54 @@ impl ServicesCpu {
                     continue;
                 }
                 let scope = board.seat_scope(seat);
-                if scope == HOST {
-                    // The agent's seat in the host is there for good, whether anybody asks or not.
-                    let agents = board.seat_info(seat).map(|info| info.pid) == Some(self.agent);
-                    let asks = tick.held > 0 || tick.asked.passed >= NONE_LATELY;
-                    if asks || !agents {
-                        self.out_of_sight = HISTORY_TICKS;
+                for served in [&mut *own, &mut self.all] {
+                    if scope == HOST {
+                        // The agent's seat in the host is there for good, whether anybody asks or not.
+                        let agents = board.seat_info(seat).map(|info| info.pid) == Some(self.agent);
+                        let asks = tick.held > 0 || tick.asked.passed >= NONE_LATELY;
+                        if asks || !agents {
+                            served.out_of_sight_ns = time.history_ns();
+                        }
+                    } else if let Some(served) = served.scopes.get_mut(scope as usize) {
+                        *served = true;
                     }
-                } else if let Some(served) = self.served.get_mut(scope as usize) {
-                    *served = true;
                 }
             }
         }
     }
 
-    /// Their share of the host's CPUs; `None` is not known.
+    /// Share of the host's CPUs that the services of all used; `None` is not known.
     pub(super) fn share(&self, sampler: &Sampler, scopes: &[Option<Scope>]) -> Option<f64> {
-        if self.out_of_sight > 0 {
+        self.all.share(sampler, scopes)
+    }
+
+    /// The same of a tenant's services.
+    pub(super) fn share_of(
+        &self,
+        tenant: usize,
+        sampler: &Sampler,
+        scopes: &[Option<Scope>],
+    ) -> Option<f64> {
+        self.tenants.get(tenant)?.share(sampler, scopes)
+    }
+}
+
+impl Served {
+    fn new(scopes: usize) -> Self {
+        Self {
+            scopes: vec![false; scopes].into(),
+            out_of_sight_ns: 0,
+        }
+    }
+
+    /// A look begins.
+    fn begin(&mut self, length_ns: u64) {
+        self.scopes.fill(false);
+        self.out_of_sight_ns = self.out_of_sight_ns.saturating_sub(length_ns);
+    }
+
+    fn share(&self, sampler: &Sampler, scopes: &[Option<Scope>]) -> Option<f64> {
+        if self.out_of_sight_ns > 0 {
             return None;
         }
         let (mut used, mut any) = (0.0, false);
@@ -93,7 +133,7 @@ impl ServicesCpu {
 
     /// The groups that have services.
     fn places<'a>(&'a self, scopes: &'a [Option<Scope>]) -> impl Iterator<Item = &'a Place> {
-        let scopes = scopes.iter().zip(&self.served);
+        let scopes = scopes.iter().zip(&self.scopes);
         let served = scopes.filter(|(_scope, served)| **served);
         served.filter_map(|(scope, _served)| scope.as_ref()?.group.as_ref())
     }

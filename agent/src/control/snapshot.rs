@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::Duration;
 
+use tidegate_limits::bulkhead;
 use tidegate_limits::law::Published;
 use tidegate_segment::ledger::ScopeCounts;
 
@@ -89,6 +90,8 @@ pub struct ScopeSnapshot {
     pub cgroup: Option<Arc<Path>>,
     /// Which of its threads used most CPU; none are told of the host.
     pub threads: TopThreads,
+    /// How its resources are held that fill it while its CPU is idle; `None` is never.
+    pub bulkhead: Option<bulkhead::Settings>,
     /// What was measured.
     pub readings: Readings,
     /// CPUs that are declared for it, if any are.
@@ -107,6 +110,8 @@ pub struct ScopeSnapshot {
     pub ineffective_times: u64,
     /// Callers without a permit that were admitted so far.
     pub one_shots: u64,
+    /// Requests that it would have refused so far if it had not only observed.
+    pub observed: u64,
     /// Counts over all tenants.
     pub counts: ScopeCounts,
     /// The slot by which programs in the kernel know its group.
@@ -130,9 +135,14 @@ impl SnapshotCell {
 
     /// A copy of the last snapshot.
     pub(super) fn get(&self) -> Snapshot {
+        self.look(Snapshot::clone)
+    }
+
+    /// A look at the last snapshot.
+    pub(super) fn look<T>(&self, look: impl FnOnce(&Snapshot) -> T) -> T {
         // A snapshot is plain data: one that a panic left half filled is still readable.
         let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        held.clone()
+        look(&held)
     }
 
     /// Fills the snapshot in place; while a reader holds it the old one stays.

@@ -10,6 +10,7 @@ use tidegate_segment::clock::monotonic_ns;
 
 use super::driver::Driver;
 use super::scheduling::Scheduling;
+use super::tick_time;
 use crate::background::{Background, END_WITHIN};
 use crate::signal::{Fired, PressureTriggers};
 
@@ -47,10 +48,16 @@ pub fn start(
             if let Some(fired) = fired.filter(|_fired| now_ns < schedule.due_ns) {
                 schedule.wake_early(now_ns);
                 driver.tick_early(now_ns, fired);
+            } else if schedule.is_short {
+                schedule.wake_early(now_ns);
+                driver.tick_short(now_ns);
             } else {
                 let late = schedule.wake(now_ns);
                 on_late(late);
                 driver.tick(now_ns, late);
+            }
+            if driver.hurries(now_ns) {
+                schedule.shorten(now_ns);
             }
         }
     });
@@ -76,30 +83,49 @@ fn sleep_until(due_ns: u64) {
     while clock_nanosleep_absolute(ClockId::Monotonic, &due) == Err(Errno::INTR) {}
 }
 
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// The times at which ticks are due: multiples of the tick from the start, so that a late tick does
 /// not move the ones after it. Ticks that were missed altogether are not made up for. A tick that comes early
 /// begins the multiples anew, so that none follows it too soon to measure a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::struct_field_names, reason = "the unit is part of each name")]
 struct Schedule {
     due_ns: u64,
     /// Half a tick after the last one.
     earliest_ns: u64,
     tick_ns: u64,
+    /// Length of a short tick; 0 = there is none.
+    short_ns: u64,
+    /// Whether the next tick is a short one.
+    is_short: bool,
 }
 
 impl Schedule {
     fn starting(now_ns: u64, tick: Duration) -> Self {
-        let tick_ns = u64::try_from(tick.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let tick_ns = nanoseconds(tick).max(1);
         Self {
             due_ns: now_ns.saturating_add(tick_ns),
             earliest_ns: now_ns.saturating_add(tick_ns / 2),
             tick_ns,
+            short_ns: tick_time::short(tick).map_or(0, |short| nanoseconds(short)),
+            is_short: false,
         }
     }
 
-    /// The thread woke before the tick was due.
+    /// The next tick is a short one after the one at `now_ns`.
+    fn shorten(&mut self, now_ns: u64) {
+        if self.short_ns > 0 {
+            self.due_ns = now_ns.saturating_add(self.short_ns);
+            self.earliest_ns = self.due_ns;
+            self.is_short = true;
+        }
+    }
+
+    /// The thread woke before a whole tick was due.
     fn wake_early(&mut self, now_ns: u64) {
+        self.is_short = false;
         self.due_ns = now_ns.saturating_add(self.tick_ns);
         self.earliest_ns = now_ns.saturating_add(self.tick_ns / 2);
     }
@@ -141,6 +167,20 @@ mod tests {
         assert_eq!((schedule.earliest_ns, schedule.due_ns), (1_110, 1_160));
         assert_eq!(schedule.wake(1_165), Duration::from_nanos(5));
         assert_eq!((schedule.earliest_ns, schedule.due_ns), (1_215, 1_260));
+    }
+
+    #[test]
+    fn field_l14_short_ticks_come_a_quarter_after_the_last_and_a_whole_one_after_them() {
+        let mut schedule = Schedule::starting(0, Duration::from_millis(100));
+        let ms = 1_000_000;
+        assert_eq!(schedule.wake(100 * ms), Duration::ZERO);
+        schedule.shorten(100 * ms);
+        assert_eq!((schedule.is_short, schedule.due_ns), (true, 125 * ms));
+        schedule.wake_early(125 * ms);
+        assert_eq!((schedule.is_short, schedule.due_ns), (false, 225 * ms));
+        let mut tiny = Schedule::starting(0, Duration::from_millis(20));
+        tiny.shorten(0);
+        assert!(!tiny.is_short, "there is none so short");
     }
 
     #[test]

@@ -86,6 +86,9 @@ pub struct Ticked {
     /// Requests in flight.
     #[serde(skip_serializing_if = "is_zero_u32")]
     pub inflight: u32,
+    /// Those of them whose resource a bulkhead holds.
+    #[serde(skip_serializing_if = "is_zero_u32")]
+    pub capped: u32,
     /// Connections in accept queues.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accept_queue: Option<u32>,
@@ -225,6 +228,7 @@ impl Ticked {
             tick_ns,
             cpus,
             inflight,
+            capped,
             accept_queue,
             successes,
             rt_ns,
@@ -251,6 +255,7 @@ impl Ticked {
             tick_ns,
             cpus: narrow(cpus),
             inflight,
+            capped,
             accept_queue,
             successes,
             rt_ns,
@@ -279,6 +284,7 @@ impl Ticked {
             tick_ns: self.tick_ns,
             cpus: wide(self.cpus),
             inflight: self.inflight,
+            capped: self.capped,
             accept_queue: self.accept_queue,
             successes: self.successes,
             rt_ns: self.rt_ns,

@@ -24,7 +24,7 @@ pub fn scrape(context: &Agent, tenants: &[Named]) -> Scrape {
     let mut scrape = context.metrics.scrape();
     let snapshot = context.control.snapshot();
     for scope in &snapshot.scopes {
-        fill_scope(&mut scrape, scope);
+        fill_scope(&mut scrape, scope, snapshot.now_ns);
     }
     for scope in &snapshot.configured {
         let groups = u64::from(scope.groups());
@@ -66,7 +66,7 @@ fn fill_rungs(scrape: &mut Scrape, snapshot: &Snapshot) {
     }
 }
 
-fn fill_scope(scrape: &mut Scrape, scope: &ScopeSnapshot) {
+fn fill_scope(scrape: &mut Scrape, scope: &ScopeSnapshot, now_ns: u64) {
     let name = &*scope.name;
     for (id, reading) in scope.readings.iter() {
         let labels = [name, id.name()];
@@ -87,6 +87,11 @@ fn fill_scope(scrape: &mut Scrape, scope: &ScopeSnapshot) {
     for one in states.chain([why::BUSY]) {
         scrape.set_flag(MetricId::ScopeState, &[name, one], one == state);
     }
+    let labels = [name, word.state.name()];
+    let since = Duration::from_nanos(now_ns.saturating_sub(scope.since_ns));
+    scrape.set(MetricId::ScopeStateTime, &labels, since.as_secs_f64());
+    let incident = Duration::from_nanos(scope.published.incident_ns);
+    scrape.set(MetricId::ScopeIncident, &[name], incident.as_secs_f64());
     scrape.set_count(MetricId::ScopeInflight, &[name], scope.counts.inflight);
     for (limit, value) in [("entry", word.entry), ("tight", word.tight)] {
         if value < ScopeWord::LIMIT_MAX {
@@ -140,6 +145,7 @@ fn scope_counters(scrape: &mut Scrape, scope: &ScopeSnapshot) {
     let labels = [&*scope.name];
     scrape.set_count(MetricId::ScopeChanges, &labels, scope.changes);
     scrape.set_count(MetricId::ScopeOneShots, &labels, scope.one_shots);
+    scrape.set_count(MetricId::ScopeObserved, &labels, scope.observed);
     let times = scope.ineffective_times;
     scrape.set_count(MetricId::ScopeIneffective, &labels, times);
     if let Some(level) = scope.cutoff {
@@ -148,6 +154,10 @@ fn scope_counters(scrape: &mut Scrape, scope: &ScopeSnapshot) {
 }
 
 fn fill_resources(scrape: &mut Scrape, label: &str, tenant: &Tenant) {
+    for (name, limit) in tenant.directory().rule_index().rules().bulkheads() {
+        let labels = [name, label];
+        scrape.set(MetricId::ResourceBulkhead, &labels, f64::from(limit));
+    }
     for (name, slot) in tenant.directory().list() {
         let labels = [&*name, label];
         let counts = tenant.seats().node_counts(slot);

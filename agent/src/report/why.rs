@@ -107,6 +107,15 @@ fn throttled(scope: &ScopeSnapshot) -> String {
 /// Whom it refuses.
 fn effect(scope: &ScopeSnapshot) -> Option<String> {
     let (inflight, limit) = (scope.counts.inflight, inflight_limit(scope));
+    if scope.published.observes() {
+        return match scope.published.state {
+            ScopeState::Healthy | ScopeState::Cold => None,
+            ScopeState::Overload | ScopeState::Reject => Some(format!(
+                "it only observes: {} found its limits reached so far, nobody is refused",
+                many(scope.observed, "request")
+            )),
+        };
+    }
     match scope.published.state {
         ScopeState::Healthy | ScopeState::Cold => None,
         ScopeState::Reject => Some("all inbound work is refused".to_owned()),
@@ -128,6 +137,7 @@ fn effect(scope: &ScopeSnapshot) -> Option<String> {
 pub fn refuses(scope: &ScopeSnapshot) -> bool {
     let is_full = inflight_limit(scope).is_some_and(|limit| scope.counts.inflight >= limit.into());
     match scope.published.state {
+        _ if scope.published.observes() => false,
         ScopeState::Healthy | ScopeState::Cold => false,
         ScopeState::Reject => true,
         ScopeState::Overload => is_full || scope.cutoff.is_some(),
@@ -163,14 +173,15 @@ pub fn state_of(scope: &ScopeSnapshot) -> &'static str {
 }
 
 #[cfg(test)]
-mod tests {
-    use tidegate_limits::law::Published;
+pub(crate) mod tests {
+    use tidegate_limits::law::{Enforcement, Published};
     use tidegate_segment::ledger::ScopeCounts;
 
     use super::*;
     use crate::signal::{Readings, TopThreads};
 
-    fn scope(cause: Cause, signals: &[(SignalId, f64)]) -> ScopeSnapshot {
+    /// A scope in overload.
+    pub(crate) fn scope(cause: Cause, signals: &[(SignalId, f64)]) -> ScopeSnapshot {
         let mut readings = Readings::default();
         for (id, value) in signals {
             readings.set(*id, Ok(*value));
@@ -180,6 +191,7 @@ mod tests {
             name: "host".into(),
             cgroup: None,
             threads: TopThreads::default(),
+            bulkhead: None,
             readings,
             declared_cpus: None,
             load_mark: Some(2.0),
@@ -195,6 +207,7 @@ mod tests {
             cutoff: None,
             ineffective_times: 0,
             one_shots: 0,
+            observed: 0,
             counts: ScopeCounts::default(),
             kernel_slot: None,
             neighbour: None,
@@ -215,6 +228,14 @@ mod tests {
             why(&host).unwrap(),
             "load is high (load1 4.6, mark 2); what is over 32 requests in flight is refused"
         );
+        host.published.enforcement = Enforcement::Observe;
+        host.observed = 3;
+        assert_eq!(
+            why(&host).unwrap(),
+            "load is high (load1 4.6, mark 2); it only observes: 3 requests found its limits reached so far, \
+             nobody is refused"
+        );
+        assert!(!refuses(&host));
         host.published = Published::START;
         assert_eq!(why(&host), None);
     }

@@ -119,6 +119,7 @@ impl RuleSet {
     /// goes on in its time, and one that has ended stays so.
     pub fn begin(&mut self, before: &Self, now: Moment) {
         self.strain(before.is_strained());
+        self.keep_bulkheads(before);
         let fates = self.diff(before).fates;
         for (rule, fate) in self.rules_mut().iter_mut().zip(fates) {
             let Some(end) = &mut rule.end else { continue };

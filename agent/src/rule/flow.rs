@@ -171,7 +171,9 @@ settings! {
         strained_count: Option<Amount> = None, Maybe(Count, "200");
         /// Length of the window of a qps rule.
         window: Duration = SECOND, Span::ms(100, 86_400_000);
-        /// Whether the limit holds in every window of that length, not in the aligned ones alone.
+        /// Whether the limit holds in every window of that length, not in the aligned ones alone. Room comes back along
+        /// an even line, not pass by pass: of a burst of `count` at once little is free again a window later, and all of
+        /// it after two.
         strict: bool = false, Flag;
         /// Where it is counted: the resource itself, another resource, or one context.
         strategy: StrategyWord = StrategyWord::Direct, OneOf::<StrategyWord>::ANY;

@@ -7,6 +7,7 @@
 pub mod amount;
 pub mod authority;
 mod bounds;
+pub mod bulkhead;
 mod circle;
 pub mod cluster;
 pub mod degrade;
@@ -98,7 +99,7 @@ pub struct Rule {
 
 impl Rule {
     /// The system rule that the configuration makes of its own marks.
-    pub fn of_law(marks: &System, id: &str) -> Self {
+    pub fn of_law((marks, mode): &(System, Mode), id: &str) -> Self {
         let place = Place::whole("tidegate.toml");
         let spot = |name| Spot {
             name,
@@ -106,7 +107,7 @@ impl Rule {
         };
         Self {
             id: id.to_owned(),
-            mode: Mode::Enforce,
+            mode: *mode,
             body: Body::System(marks.clone()),
             end: None,
             usual: None,

@@ -254,7 +254,8 @@ settings! {
         /// Passes above the count that an unused value may take at once.
         burst: u32 = 0, Whole { min: 0, max: u32::MAX };
         /// Whether the limit holds in every window of that length, not on refill alone. Then it is at most 16383
-        /// in at most 73 minutes.
+        /// in at most 73 minutes. Room comes back along an even line, not pass by pass: of a burst of `count` at once
+        /// little is free again a window later, and all of it after two.
         strict: bool = false, Flag;
         /// What happens to requests over the limit of a value.
         behavior: ParamBehavior = ParamBehavior::Reject, OneOf::<ParamBehavior>::ANY;

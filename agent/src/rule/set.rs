@@ -129,6 +129,16 @@ impl RuleSet {
         self.strained = strained;
     }
 
+    /// Puts these rules in the place of those that `out` takes out.
+    pub(super) fn replace(
+        &mut self,
+        out: impl Fn(&Rule) -> bool,
+        with: impl IntoIterator<Item = Rule>,
+    ) {
+        self.rules.retain(|rule| !out(rule));
+        self.rules.extend(with);
+    }
+
     pub(super) fn rules_mut(&mut self) -> &mut [Rule] {
         &mut self.rules
     }

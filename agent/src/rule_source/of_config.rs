@@ -2,9 +2,11 @@
 
 use std::borrow::Borrow;
 
+use tidegate_abi::decision::Mode;
+
 use super::form::FileRules;
 use super::{DirectorySource, RuleSource, SetStream, SourceSet, SourceState};
-use crate::config::{Config, DEFAULT_TENANT, LawKind};
+use crate::config::{Config, DEFAULT_TENANT, LawKind, LawMode};
 use crate::procfs::Roots;
 use crate::rule::{Amount, Body, Quirks, Rule, RuleSet, System};
 use crate::schema::fault::Fault;
@@ -29,7 +31,7 @@ pub struct TenantSources {
     of: Vec<usize>,
     quirks: Quirks,
     /// Marks of the configuration that are asked as the first system rule.
-    law: Option<Box<System>>,
+    law: Option<Box<(System, Mode)>>,
 }
 
 impl Sources {
@@ -186,12 +188,13 @@ impl TenantSources {
 }
 
 fn is_of_source(rule: &Rule) -> bool {
-    rule.id != LAW || !matches!(rule.body, Body::System(_))
+    let of_law = rule.id == LAW && matches!(rule.body, Body::System(_));
+    !of_law && !rule.is_bulkhead()
 }
 
 /// With Sentinel's check in the place of the law: its marks on the host, which are asked event by event as
 /// a system rule. The load mark is for each CPU here, and for all of those online in the rule.
-fn law_marks(config: &Config) -> Option<System> {
+fn law_marks(config: &Config) -> Option<(System, Mode)> {
     if config.law.kind != LawKind::Sentinel {
         return None;
     }
@@ -202,7 +205,11 @@ fn law_marks(config: &Config) -> Option<System> {
         cpu: Amount::new(config.cpu.enter).filter(|_| config.cpu.enabled),
         ..System::default()
     };
-    (!marks.is_empty()).then_some(marks)
+    let mode = match config.law.mode {
+        LawMode::Enforce => Mode::Enforce,
+        LawMode::Observe => Mode::Observe,
+    };
+    (!marks.is_empty()).then_some((marks, mode))
 }
 
 #[cfg(test)]

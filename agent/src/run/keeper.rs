@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use tidegate_segment::clock::monotonic_ns;
 use tracing::Instrument as _;
 
+use super::bulkheads::BulkheadKeeper;
+use super::escalation::Escalations;
 use super::live::{self, LiveLine, print};
 use super::rule_feed::RuleFeed;
 use super::rule_keep::RuleKeep;
@@ -47,6 +49,10 @@ pub(super) struct Keeper {
     /// By the names of the tenants.
     breakers: BTreeMap<Arc<str>, BreakerWatch>,
     busy: told::Busy,
+    bulkheads: BulkheadKeeper,
+    escalations: Escalations,
+    /// Tenths of a second that were tended.
+    tenths: u32,
     told_signals: bool,
     /// Ticks when the service manager was told last that the agent ticks.
     told_ticks: u64,
@@ -76,6 +82,9 @@ impl Keeper {
             live: LiveLine::new(),
             breakers: BTreeMap::new(),
             busy: told::Busy::default(),
+            bulkheads: BulkheadKeeper::default(),
+            escalations: Escalations::default(),
+            tenths: 0,
             told_signals: false,
             told_ticks: 0,
             seconds: 0,
@@ -246,6 +255,9 @@ impl Keeper {
                 told::breaker(tenant, &named.name, &change);
             }
         }
+        let directory = self.context.facts.lock().directory.clone();
+        self.escalations
+            .look(&snapshot, &self.config.escalation, &directory);
         self.tend_ledgers();
         self.live.show(&snapshot);
         self.tell_state(&snapshot);
@@ -280,7 +292,7 @@ impl Keeper {
     }
 
     /// Puts the counts in force that rules have for a strained machine, while some scope is.
-    pub(super) async fn strain_rules(&mut self) {
+    async fn strain_rules(&mut self) {
         let snapshot = self.context.control.snapshot();
         let scope = snapshot
             .scopes
@@ -299,6 +311,26 @@ impl Keeper {
                 );
             }
             Err(faults) => self.complain(Instead::Rules, &faults),
+        }
+    }
+
+    /// What is done ten times a second, and once a second.
+    pub(super) async fn tend(&mut self) {
+        if self.tenths.is_multiple_of(10) {
+            self.show();
+            Box::pin(self.strain_rules()).await;
+        }
+        self.tenths = self.tenths.wrapping_add(1);
+        Box::pin(self.look_at_resources()).await;
+    }
+
+    /// Holds resources that fill a scope whose CPU is idle, and lets them go again.
+    async fn look_at_resources(&mut self) {
+        let Agent {
+            control, tenants, ..
+        } = &*self.context;
+        if let Err(faults) = self.bulkheads.look(control, tenants).await {
+            self.complain(Instead::Rules, &faults);
         }
     }
 

@@ -6,6 +6,8 @@
 
 mod assembly;
 mod begin_rules;
+mod bulkheads;
+mod escalation;
 mod keeper;
 mod live;
 mod log;

@@ -12,6 +12,7 @@ use crate::config::{Config, Given, Loaded};
 use crate::control::{Handle, Plan};
 use crate::host::tenants::{Named, Tenants};
 use crate::rule::RuleSet;
+use crate::rule::bulkhead::Bulkhead;
 use crate::rule::expiry::Moment;
 use crate::rule_source::of_config::TenantSources;
 use crate::rule_source::{SourceSet, check};
@@ -132,6 +133,15 @@ pub(super) async fn strain_rules(tenants: &Tenants, strained: bool) -> Result<us
         }
     }
     Ok(changed)
+}
+
+/// Holds these resources of a tenant, and no others.
+///
+/// # Errors
+/// As for [`rules`].
+pub(super) async fn hold(tenant: &Tenant, held: &[Bulkhead]) -> Result<(), Vec<Fault>> {
+    let next = tenant.directory().rule_index().rules().with_bulkheads(held);
+    put_in_force(&Arc::new(next), tenant, "rules").await
 }
 
 /// How long until the next rule ends.

@@ -34,7 +34,7 @@ pub(super) async fn serve(assembled: Assembly) -> Result<(), Ended> {
     } = assembled;
     let mut end = End::new()?;
     let mut reload = listen(SignalKind::hangup())?;
-    let mut second = every(Duration::from_secs(1));
+    let mut tenth = every(Duration::from_millis(100));
     let mut watchdog = ready::watchdog().map(every);
     let mut doors = open(doors, Arc::clone(kept.context()));
     kept.tell_start(&directory);
@@ -51,10 +51,7 @@ pub(super) async fn serve(assembled: Assembly) -> Result<(), Ended> {
                 ready = true;
                 ready::ready();
             }
-            _ = second.tick() => {
-                kept.show();
-                Box::pin(kept.strain_rules()).await;
-            }
+            _ = tenth.tick() => Box::pin(kept.tend()).await,
             () = kept.next_end() => Box::pin(kept.end_rules()).await,
             _ = reload.recv() => Box::pin(kept.reload(&mut feed)).await,
             () = feed.changed() => Box::pin(kept.reload_rules(&feed)).await,

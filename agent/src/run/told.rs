@@ -41,7 +41,7 @@ impl Busy {
         for now in snapshot.scopes.iter().filter(|now| why::refuses(now)) {
             if now.published.state == ScopeState::Overload && self.0.remove(&now.name) {
                 let words = [why::BUSY, now.published.state.name()];
-                let text = state(&now.name, words, why::cause(now).as_deref());
+                let text = state(&now.name, words, why::cause(now).as_deref(), None);
                 let cause = now.published.cause.name();
                 tracing::warn!(event = "scope_state", cause, "{text}");
             }
@@ -57,10 +57,13 @@ pub(super) fn scope(busy: &mut Busy, event: &Event, snapshot: &Snapshot) {
             from,
             to,
             cause,
+            observed,
         } => {
             let now = scope_now(scope, *cause, snapshot);
             let why = now.and_then(why::cause);
-            let text = state(scope, busy.words(scope, [*from, *to], now), why.as_deref());
+            let words = busy.words(scope, [*from, *to], now);
+            let observed = only_observed([*from, *to], *observed);
+            let text = state(scope, words, why.as_deref(), observed);
             tracing::warn!(event = "scope_state", cause = cause.name(), "{text}");
         }
         Event::Ineffective { scope, cause } => tracing::warn!(
@@ -102,9 +105,30 @@ fn scope_now<'s>(scope: &str, cause: Cause, snapshot: &'s Snapshot) -> Option<&'
     now.filter(|now| now.published.cause == cause)
 }
 
-fn state(scope: &str, [from, to]: [&str; 2], why: Option<&str>) -> String {
+/// `observed` = how many it would have refused in the state that it leaves, where it only observes.
+fn state(
+    scope: &str,
+    [from, to]: [&str; 2],
+    why: Option<&str>,
+    observed: Option<String>,
+) -> String {
     let why = why.map_or_else(String::new, |why| format!(": {why}"));
-    format!("{scope}: {from} -> {to}{why}")
+    let observed = observed.unwrap_or_default();
+    format!("{scope}: {from} -> {to}{why}{observed}")
+}
+
+/// What a scope that only observes adds to a change of its state; nothing where it refuses. `observed` = how many it
+/// would have refused in the state that it leaves.
+fn only_observed([from, to]: [ScopeState; 2], observed: Option<u64>) -> Option<String> {
+    let observed = observed?;
+    let refuses = |state| matches!(state, ScopeState::Overload | ScopeState::Reject);
+    if refuses(from) {
+        let requests = many(observed, "request");
+        return Some(format!(
+            "; it only observes, and found its limits reached by {requests}"
+        ));
+    }
+    refuses(to).then(|| "; it only observes and refuses nobody".to_owned())
 }
 
 /// Logs a change of a breaker of a tenant.
@@ -145,14 +169,23 @@ mod tests {
 
     #[test]
     fn field_o11_changes_are_told_as_a_person_says_them() {
+        use ScopeState::{Cold, Healthy, Overload};
         let why = "load is high (load1 4.6, mark 2)";
         assert_eq!(
-            state("host", ["cold", "overload"], Some(why)),
+            state("host", [Cold, Overload], Some(why), None),
             "host: cold -> overload: load is high (load1 4.6, mark 2)"
         );
         assert_eq!(
-            state("host", ["overload", "healthy"], None),
+            state("host", [Overload, Healthy], None, None),
             "host: overload -> healthy"
+        );
+        assert_eq!(
+            state("host", [Healthy, Overload], None, Some(0)),
+            "host: healthy -> overload; it only observes and refuses nobody"
+        );
+        assert_eq!(
+            state("host", [Overload, Healthy], None, Some(7)),
+            "host: overload -> healthy; it only observes, and found its limits reached by 7 requests"
         );
         let mut now = BreakerNow {
             resource: "payment".into(),

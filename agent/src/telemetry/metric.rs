@@ -166,6 +166,10 @@ metric_table! {
         "1 for the kind of reason why a signal was not measured in the last tick; absent while it is measured.";
     ScopeState: "tidegate_scope_state" Gauge None [Scope State]
         "1 for the state that the scope is in, else 0; busy is overload in which nobody is refused now.";
+    ScopeStateTime: "tidegate_scope_state_seconds" Gauge Seconds [Scope State]
+        "How long the scope has been in the state that it is in; absent for the others.";
+    ScopeIncident: "tidegate_scope_incident_seconds" Gauge Seconds [Scope]
+        "How long its successes have taken over ten times the base response time, which is frozen meanwhile; 0 while they do not.";
     ScopeInflight: "tidegate_scope_inflight" Gauge None [Scope]
         "Inbound requests in flight in the scope.";
     ScopeInflightLimit: "tidegate_scope_inflight_limit" Gauge None [Scope Limit]
@@ -174,6 +178,8 @@ metric_table! {
         "Changes of the scope's state.";
     ScopeOneShots: "tidegate_scope_one_shots_total" Counter None [Scope]
         "Requests admitted of callers that hold no permit.";
+    ScopeObserved: "tidegate_scope_observed_total" Counter None [Scope]
+        "Requests that found the scope's limits reached while it only observed ([law] mode), and were admitted.";
     ScopeIneffective: "tidegate_scope_ineffective_total" Counter None [Scope]
         "Times that shedding was found not to lower the pressure on the scope.";
     ScopeCutoff: "tidegate_scope_cutoff_level" Gauge None [Scope]
@@ -197,6 +203,8 @@ metric_table! {
         "Requests that ended with an error.";
     ResourceInflight: "tidegate_resource_inflight" Gauge None [Resource Tenant]
         "Requests in flight.";
+    ResourceBulkhead: "tidegate_resource_bulkhead_limit" Gauge None [Resource Tenant]
+        "Requests in flight that a bulkhead holds the resource to; absent while none does.";
     ResourceWaits: "tidegate_resource_waits_total" Counter None [Resource Tenant]
         "How often a rule let a request wait for its turn.";
     ResourceRt: "tidegate_resource_rt_seconds" Histogram Seconds [Resource Tenant]

@@ -129,7 +129,7 @@ fn a_scope_has_the_settings_of_all_where_it_sets_none() {
     let [scope] = loaded.config.scopes.as_slice() else {
         panic!("one scope")
     };
-    let settings = scope.law_settings();
+    let settings = scope.law_settings(loaded.config.tick);
     let cpu = settings.marks.cpu.expect("the marks count");
     assert_eq!(
         cpu,
@@ -141,4 +141,37 @@ fn a_scope_has_the_settings_of_all_where_it_sets_none() {
     );
     assert_eq!(settings.marks.action, law::Action::Reject);
     assert_eq!(settings.entry.delay_s.to_bits(), 0.4_f64.to_bits());
+}
+
+#[test]
+fn field_l8_messages_name_the_option_to_change_and_times_are_times() {
+    let faults = |text: &str| {
+        let faults =
+            Config::parse(&Source::new("tidegate.toml", text)).expect_err("it is at fault");
+        let texts = faults.iter().map(ToString::to_string);
+        texts.collect::<Vec<_>>().join("\n")
+    };
+    let told = faults("tick = \"1s\"\n");
+    assert!(
+        told.contains("`agent_loss.time_to_live` at least two ticks, \"2s\""),
+        "{told}"
+    );
+    let told = faults("[hysteresis]\nhealthy_samples = 50\n");
+    assert!(
+        told.contains("`healthy_samples_max` at least `healthy_samples`, 50"),
+        "{told}"
+    );
+    let told = faults("[hysteresis]\nhealthy_for = \"5s\"\nhealthy_for_max = \"1s\"\n");
+    assert!(
+        told.contains("`healthy_for_max` at least `healthy_for`, \"5s\""),
+        "{told}"
+    );
+    for tick in ["100ms", "500ms"] {
+        let text = format!("tick = \"{tick}\"\n[hysteresis]\nhealthy_for = \"5s\"\n");
+        let loaded = Config::parse(&Source::new("tidegate.toml", text)).expect("no fault");
+        let run = loaded.config.host_settings().release.healthy;
+        assert_eq!((run.for_ns, run.most_ns), (5_000_000_000, 20_000_000_000));
+    }
+    let usual = Config::default().host_settings().release.healthy;
+    assert_eq!((usual.samples, usual.for_ns), (5, 0), "five ticks");
 }

@@ -257,7 +257,7 @@ impl Needs {
 }
 
 /// What a decision reads of a scope, in one word so that it is published as one:
-/// `[tight 28 | entry 28 | zero 3 | near 1 | short 1 | state 3]`.
+/// `[tight 28 | entry 28 | zero 2 | observe 1 | near 1 | short 1 | state 3]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScopeWord {
     /// State.
@@ -266,6 +266,8 @@ pub struct ScopeWord {
     pub short: bool,
     /// Count at each decision: in flight was at half the entry limit or more, or the limit is small.
     pub near: bool,
+    /// Refuse nothing: what would be refused is counted, see [`crate::ledger::scope::OBSERVED`].
+    pub observe: bool,
     /// Wide limit: overload begins here.
     pub entry: u32,
     /// Tight limit: overload admits below it.
@@ -281,6 +283,7 @@ impl ScopeWord {
         state: ScopeState::Healthy,
         short: false,
         near: false,
+        observe: false,
         entry: Self::LIMIT_MAX,
         tight: Self::LIMIT_MAX,
     };
@@ -300,6 +303,7 @@ impl ScopeWord {
         self.state as u64
             | (self.short as u64) << 3
             | (self.near as u64) << 4
+            | (self.observe as u64) << 5
             | (entry as u64) << 8
             | (tight as u64) << 36
     }
@@ -333,6 +337,7 @@ impl ScopeWord {
             state,
             short: word & 8 != 0,
             near: word & 16 != 0,
+            observe: word & 32 != 0,
             entry: (word >> 8 & 0x0fff_ffff) as u32,
             tight: (word >> 36 & 0x0fff_ffff) as u32,
         }

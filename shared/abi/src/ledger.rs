@@ -26,7 +26,7 @@ pub mod header {
 /// Word numbers of a scope record.
 pub mod scope {
     /// Words of a record.
-    pub const WORDS: usize = 8;
+    pub const WORDS: usize = 16;
 
     crate::list::listed! {
         FIELDS: usize;
@@ -46,6 +46,8 @@ pub mod scope {
         REFUSED = 6;
         /// Those of them that were under the cut-off.
         REFUSED_UNDER = 7;
+        /// Inbound requests, with and without a permit, that the scope would have refused if it did not only observe.
+        OBSERVED = 8;
     }
 }
 

@@ -47,6 +47,7 @@
 pub mod authority;
 pub mod borrow;
 pub mod breaker;
+pub mod bulkhead;
 pub mod change_budget;
 pub mod fairness;
 pub mod healthy_run;
@@ -56,6 +57,7 @@ pub mod pacing;
 pub mod param;
 pub mod probe_budget;
 pub mod quirks;
+pub mod second_mean;
 pub mod statistics;
 pub mod strict;
 pub mod system;

@@ -96,7 +96,7 @@ impl Threshold {
             self.active_since_ns,
         ) {
             (Some(value), None) => self.watch(value, tick_ns, settings),
-            (Some(value), Some(since_ns)) => self.recover(value, since_ns, settings),
+            (Some(value), Some(since_ns)) => self.recover(value, since_ns, tick_ns, settings),
             (None, None) => {}
             (None, Some(_)) => self.wait_blind(tick_ns, settings),
         }
@@ -128,9 +128,9 @@ impl Threshold {
         }
     }
 
-    fn recover(&mut self, value: f64, since_ns: u64, settings: &Settings) {
+    fn recover(&mut self, value: f64, since_ns: u64, tick_ns: u64, settings: &Settings) {
         self.blind_ns = 0;
-        let enough = self.run.count(value < settings.leave);
+        let enough = self.run.count(value < settings.leave, tick_ns);
         if enough && self.now_ns.saturating_sub(since_ns) >= settings.hold_ns {
             self.leave();
         }

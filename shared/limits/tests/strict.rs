@@ -242,3 +242,30 @@ proptest! {
         let _other = strict.carry(word, before);
     }
 }
+
+#[test]
+fn field_l10_of_a_burst_little_is_free_a_window_later_and_all_of_it_after_two() {
+    const SECOND: u64 = 1_000_000_000;
+    let limit = RuleLimit::new(5, SECOND).expect("it is allowed");
+    let fits = |word: u64, now_ns: u64| {
+        let mut word = word;
+        let passes = std::iter::from_fn(|| {
+            word = limit.try_add(word, now_ns, 1)?;
+            Some(())
+        });
+        passes.count()
+    };
+    for tenth in 0..10 {
+        let burst_ns = 100 * SECOND + tenth * SECOND / 10;
+        let word = limit.try_add(0, burst_ns, 5).expect("nothing has passed");
+        assert_eq!(fits(word, burst_ns + SECOND - 1), 0, "at {tenth} tenths");
+        let later = fits(word, burst_ns + SECOND + SECOND / 5);
+        assert!(later <= 5, "at {tenth} tenths: {later}");
+        let all = fits(word, burst_ns + 2 * SECOND);
+        assert_eq!(all, 5, "at {tenth} tenths");
+    }
+    let word = limit
+        .try_add(0, 100 * SECOND, 5)
+        .expect("nothing has passed");
+    assert_eq!(fits(word, 101 * SECOND + SECOND / 5), 1, "one of the five");
+}

@@ -158,6 +158,7 @@ const fn report(near: bool) -> ScopeReport {
             state: ScopeState::Healthy,
             short: false,
             near,
+            observe: false,
             entry: ENTRY,
             tight: ENTRY / 2,
         },

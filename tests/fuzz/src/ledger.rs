@@ -183,6 +183,7 @@ impl World {
             state,
             short: turn & 32 != 0,
             near: true,
+            observe: false,
             entry: 40,
             tight: 10,
         };

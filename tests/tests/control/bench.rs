@@ -22,6 +22,8 @@ pub(crate) const TICK_NS: u64 = 100_000_000;
 /// More than any kernel gives out, so that the machine's own processes do not answer.
 pub(crate) const PID: u32 = 5_000_000;
 pub(crate) const ORDERS: &str = "/system.slice/orders.service";
+/// A group of the other tenant.
+pub(crate) const LIAR: &str = "/system.slice/liar.service";
 /// The group above it.
 pub(crate) const POD: &str = "/system.slice";
 
@@ -158,8 +160,18 @@ impl Bench {
 
     /// So many requests of a seated service begin and end well.
     pub(crate) fn work(&self, seat: u32, requests: u32) {
-        let generation = self.board.seat(seat).generation;
-        let gate = Gate::new(self.board, self.ledger, seat, generation);
+        self.work_on((self.board, self.ledger), seat, requests);
+    }
+
+    /// The same of a service of the other tenant.
+    pub(crate) fn work_of_other(&self, seat: u32, requests: u32) {
+        let (board, _seats, ledger) = &self.other;
+        self.work_on((*board, *ledger), seat, requests);
+    }
+
+    fn work_on(&self, (board, ledger): (Board, Ledger), seat: u32, requests: u32) {
+        let generation = board.seat(seat).generation;
+        let gate = Gate::new(board, ledger, seat, generation);
         let (clock, lane) = (Stopped(self.now_ns), Lane::numbered(1));
         for pass in enter(&gate, &clock, requests) {
             gate.exit(&clock, lane, pass, Outcome::Ok);

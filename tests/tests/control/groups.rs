@@ -6,7 +6,13 @@ use std::path::Path;
 use tidegate_abi::board::ScopeWord;
 use tidegate_abi::decision::ScopeState;
 use tidegate_abi::signal::SignalId;
+<<<<<<< HEAD
 use tidegate_agent::control::{Declared, Event, Plan};
+=======
+use tidegate_agent::config::Config;
+use tidegate_agent::control::{Declared, Plan};
+use tidegate_agent::schema::source::Source;
+>>>>>>> 7edec15 (Tell an incident from an overload, and observe, hold and escalate)
 use tidegate_agent::tenant::HOST;
 use tidegate_agent::tenant::scope_resolver::ScopeResolver as _;
 
@@ -152,6 +158,7 @@ fn declared_cpus_stand_for_the_measured_ones_until_the_plan_says_otherwise() {
 }
 
 #[test]
+<<<<<<< HEAD
 fn field_s4_a_group_that_uses_more_cpus_than_were_found_is_told_once() {
     let mut bench = Bench::new(Plan {
         declared: vec![declared("orders", ORDERS)],
@@ -185,4 +192,27 @@ fn field_s12_a_declared_group_that_is_not_there_is_in_the_snapshot() {
         .map(|scope| (&*scope.name, scope.groups()))
         .collect();
     assert_eq!(groups, [("orders", 1), ("none", 0)]);
+=======
+fn field_l4_a_mark_of_a_group_goes_by_the_groups_own_use() {
+    let config = "[cpu]\naction = \"reject\"\n[[scope]]\nname = \"orders\"\ncgroup = \"/system.slice/orders.service\"\n";
+    let config = Config::parse(&Source::new("tidegate.toml", config)).expect("it is right");
+    let mut bench = Bench::new(Plan::of(&config.config));
+    bench.add_group(ORDERS);
+    let mut usage_usec = 0;
+    let mut states = |bench: &mut Bench, usec_a_tick: u64| {
+        for _tick in 0..50 {
+            usage_usec += usec_a_tick;
+            bench.use_cpu(ORDERS, usage_usec);
+            bench.tick(1, 100);
+        }
+        let scopes = bench.handle.snapshot().scopes;
+        let orders = scopes.iter().find(|scope| &*scope.name == "orders");
+        let orders = orders.expect("it is watched").index;
+        [HOST, orders].map(|scope| bench.board.scope(scope).state)
+    };
+    let reject = ScopeState::Reject;
+    assert_eq!(states(&mut bench, 0), [reject, ScopeState::Cold]);
+    // Nine tenths of two CPUs.
+    assert_eq!(states(&mut bench, 180_000), [reject, reject]);
+>>>>>>> 7edec15 (Tell an incident from an overload, and observe, hold and escalate)
 }

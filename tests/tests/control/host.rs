@@ -11,7 +11,7 @@ use tidegate_agent::control::{Event, Plan};
 use tidegate_agent::tenant::HOST;
 use tidegate_segment::board::AgentLife;
 
-use crate::bench::{Bench, ORDERS, POD, declared};
+use crate::bench::{Bench, LIAR, ORDERS, POD, declared};
 
 #[test]
 fn each_tick_beats_and_publishes_the_host() {
@@ -105,13 +105,29 @@ fn a_seat_that_is_cleared_takes_nothing_from_what_was_counted() {
 fn system_rules_find_load_and_cpu_on_the_board_or_that_they_are_not_measured() {
     let mut bench = Bench::new(Plan::default());
     assert_eq!(bench.board.samples(), (None, None));
-    bench.tick(1, 50);
-    assert_eq!(bench.board.samples(), (Some(0.1), None), "a rate needs two");
-    bench.tick(1, 50);
+    bench.tick(9, 50);
+    assert_eq!(bench.board.samples(), (Some(0.1), None), "no second yet");
+    // The first tick has no length.
+    bench.tick(2, 50);
     assert_eq!(bench.board.samples(), (Some(0.1), Some(0.5)));
     fs::remove_file(bench.dir.path().join("proc/loadavg")).expect("removed");
     bench.tick(1, 50);
     assert_eq!(bench.board.samples(), (None, Some(0.5)));
+}
+
+#[test]
+fn field_l6_a_system_rule_finds_the_mean_of_a_second_and_not_one_tick() {
+    let mut bench = Bench::new(Plan::default());
+    bench.tick(11, 50);
+    for _half_second in 0..20 {
+        for busy in [100, 100, 10, 10, 10] {
+            bench.tick(1, busy);
+            let (_load, cpu) = bench.board.samples();
+            assert!(cpu < Some(0.6), "{cpu:?} would be over a mark of 0.85");
+        }
+    }
+    let (_load, cpu) = bench.board.samples();
+    assert!(cpu > Some(0.4), "{cpu:?}");
 }
 
 #[test]
@@ -171,4 +187,43 @@ fn the_hosts_capacity_is_that_of_its_services_and_not_of_everybody() {
         let told = host.capacity_qps.unwrap_or_default();
         assert!((told - capacity_qps).abs() < 1.0, "{host:?}");
     }
+}
+
+#[test]
+fn field_l11_a_tenant_that_forges_successes_lifts_no_limit_of_another() {
+    let mut bench = Bench::new(Plan {
+        declared: vec![declared("orders", ORDERS), declared("liar", LIAR)],
+        ..Plan::default()
+    });
+    for group in [ORDERS, LIAR] {
+        bench.add_group(group);
+    }
+    let mut usage_usec = 0;
+    let mut tick = |bench: &mut Bench, ticks: u32| {
+        for _tick in 0..ticks {
+            usage_usec += 40_000;
+            bench.use_cpu(ORDERS, usage_usec);
+            bench.use_cpu(LIAR, usage_usec / 100);
+            bench.tick(1, 30);
+        }
+    };
+    tick(&mut bench, 12);
+    let place = |bench: &Bench, name: &str| {
+        let scopes = bench.handle.snapshot().scopes;
+        let scope = scopes.into_iter().find(|scope| &*scope.name == name);
+        scope.expect("it is watched").index
+    };
+    bench.seat(1, place(&bench, "orders"));
+    let liar = place(&bench, "liar");
+    bench.hold_of_other(1, liar, 0);
+    for _tick in 0..60 {
+        bench.work(1, 10);
+        bench.work_of_other(1, 2_000);
+        tick(&mut bench, 1);
+    }
+    let all = bench.handle.snapshot().scopes.swap_remove(0).published;
+    assert!(all.entry > 5_000, "the law of all believes it: {all:?}");
+    // What it did with a fifth of two CPUs: 500 a second, for 200 ms.
+    let entry = bench.board.scope(HOST).entry;
+    assert!((100..=110).contains(&entry), "{entry}");
 }

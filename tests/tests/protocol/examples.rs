@@ -69,8 +69,13 @@ fn scope_words() -> String {
         state: ScopeState::Overload,
         short: true,
         near: true,
+        observe: false,
         entry: 400,
         tight: 100,
+    };
+    let observed = ScopeWord {
+        observe: true,
+        ..overload
     };
     table(
         "scope",
@@ -80,6 +85,7 @@ fn scope_words() -> String {
                 "overload, short, near, entry 400, tight 100".to_owned(),
                 overload.pack(),
             ),
+            ("the same, observed".to_owned(), observed.pack()),
         ],
     )
 }

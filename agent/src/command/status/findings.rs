@@ -1,7 +1,7 @@
 //! What an operator should look at: the first lines of a status.
 
 use super::before::Before;
-use crate::report::status::{CourseReport, StatusReport};
+use crate::report::status::{CourseReport, ScopeReport, StatusReport};
 use crate::words::span;
 
 /// Each in a sentence, the most urgent first. A scope whose mark is passed and that refuses nobody is none.
@@ -34,7 +34,15 @@ pub(super) fn findings(status: &StatusReport, before: &Before<'_>) -> Vec<String
     for scope in absent.filter(|scope| scope.one_group) {
         found.push(format!("scope {}: {}", scope.name, scope.text));
     }
+    found.extend(status.scopes.iter().filter_map(incident));
     for resource in &status.resources {
+        if let Some(limit) = resource.bulkhead {
+            found.push(format!(
+                "{} fills its scope while the CPU is idle: a bulkhead holds it to {limit} in flight, so that the others \
+                 pass",
+                resource.name
+            ));
+        }
         for breaker in resource.breakers.iter().filter(|one| one.state == "open") {
             found.push(format!(
                 "breaker {} of {} is open, the next probe is in {}",
@@ -79,6 +87,19 @@ fn missing_socket(status: &StatusReport) -> Option<String> {
     Some(format!(
         "{socket} is missing in {}: nobody new can connect there, the log says why",
         status.agent.directory
+    ))
+}
+
+/// An incident of which the scope learns nothing.
+fn incident(scope: &ScopeReport) -> Option<String> {
+    let course = scope.course.as_ref()?;
+    let since = span(course.incident_s?);
+    let frozen = course.base_rt_ms.map_or_else(String::new, |base_rt_ms| {
+        format!(": base response time frozen at {base_rt_ms:.1} ms")
+    });
+    Some(format!(
+        "{}: an incident for {since}, answers take over ten times as long as at rest{frozen}",
+        scope.name
     ))
 }
 

@@ -185,6 +185,8 @@ fn course_of(state: &str, course: &CourseReport) -> String {
         since_s,
         changes_total,
         demand,
+        incident_s: _,
+        base_rt_ms: _,
         healthy_ticks: [seen, needed],
         ineffective,
         resting: _,

@@ -10,7 +10,7 @@ use tidegate_limits::law::HISTORY_TICKS;
 pub use numbers::settings_of;
 
 use crate::schema::effect::Effects as _;
-use crate::schema::kind::{Group, Number, OneOf, Span, Whole, words};
+use crate::schema::kind::{Flag, Group, Number, OneOf, Span, Whole, words};
 use crate::schema::settings::{Section, settings};
 
 words! {
@@ -20,6 +20,16 @@ words! {
         Adaptive = "adaptive",
         /// Sentinel's plain check of `cpu.enter` and `load.enter_per_cpu`, on or off each second.
         Sentinel = "sentinel",
+    }
+}
+
+words! {
+    /// Whether the law acts.
+    pub enum LawMode {
+        /// It refuses what is over its limits.
+        Enforce = "enforce",
+        /// It judges and tells, and refuses nothing.
+        Observe = "observe",
     }
 }
 
@@ -42,6 +52,9 @@ settings! {
         /// and `[law]` it takes the two `enter` marks alone, each where it is enabled. The load mark is the
         /// host's; a group has none.
         kind: LawKind = LawKind::Adaptive, OneOf::<LawKind>::ANY;
+        /// Whether it acts. One that observes judges as ever, refuses nothing, and counts what found its limits
+        /// reached (`tidegate_scope_observed_total`): more than it would refuse, since nothing keeps the queue short.
+        mode: LawMode = LawMode::Enforce, OneOf::<LawMode>::ANY;
         /// When overload begins: in flight over max(C × (RT0 + delay), least).
         entry: Entry = Entry::default(), Group::<Entry>::OF;
         /// How much is admitted in overload: C × RT0 + max(C × delay, slack) + what feedback adds.
@@ -58,6 +71,9 @@ settings! {
         rate: Rate = Rate::default(), Group::<Rate>::OF;
         /// When shedding is said to have no effect.
         effect: Effect = Effect::default(), Group::<Effect>::OF;
+        /// A resource whose requests wait for something else and fill the scope while the CPU is idle is held to a
+        /// part of what it had in flight, so that the others pass.
+        bulkhead: Bulkhead = Bulkhead::default(), Group::<Bulkhead>::OF;
     }
     check check_law;
 }
@@ -212,4 +228,21 @@ settings! {
         /// How long the floor stays before shedding is tried again.
         rest: Duration = Duration::from_secs(30), Span::ms(0, 3_600_000);
     }
+}
+
+settings! {
+    /// The automatic bulkhead.
+    pub struct Bulkhead {
+        /// Whether resources are held. One with a concurrency rule of its own never is.
+        enabled: bool = true, Flag;
+        /// Share that is left of what the resource had in flight when the others were last well.
+        share_ratio: f64 = 0.5, Number::RATIO;
+        /// How long the scope must be in overload while its CPU is not short.
+        after: Duration = Duration::from_millis(500), Span::ms(100, 600_000);
+    }
+    check check_bulkhead;
+}
+
+fn check_bulkhead(bulkhead: &Bulkhead, section: &mut Section<'_, '_>) {
+    bulkhead.warn(section);
 }

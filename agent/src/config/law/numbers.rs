@@ -2,19 +2,18 @@
 
 use std::time::Duration;
 
-use tidegate_limits::healthy_run;
 use tidegate_limits::law::settings as numbers;
 use tidegate_limits::threshold;
+use tidegate_limits::{bulkhead, healthy_run};
 
-use super::{Entry, Estimate, Evidence, Law, LawKind, Tight};
+use super::{Bulkhead, Entry, Estimate, Evidence, Law, LawKind, LawMode, Tight};
 use crate::config::guard::{Action, Cpu, Hysteresis, Load, Threads};
 
 /// The settings of a scope as its law takes them. Load counts for the host alone, threads
 /// for groups alone.
 pub fn settings_of(
-    law: &Law,
-    cpu: &Cpu,
-    hysteresis: &Hysteresis,
+    tick: Duration,
+    (law, cpu, hysteresis): (&Law, &Cpu, &Hysteresis),
     load: Option<&Load>,
     threads: Option<&Threads>,
 ) -> numbers::Settings {
@@ -22,6 +21,11 @@ pub fn settings_of(
         kind: match law.kind {
             LawKind::Adaptive => numbers::Kind::Adaptive,
             LawKind::Sentinel => numbers::Kind::Sentinel,
+        },
+        tick: numbers::TickLength(nanoseconds(tick)),
+        enforcement: match law.mode {
+            LawMode::Enforce => numbers::Enforcement::Enforce,
+            LawMode::Observe => numbers::Enforcement::Observe,
         },
         entry: law.entry.numbers(),
         tight: law.tight.numbers(),
@@ -36,7 +40,7 @@ pub fn settings_of(
             demand_under: law.release.demand_under_ratio,
             weight: law.release.weight_ratio,
             most: law.release.most_ratio,
-            healthy: hysteresis.numbers(),
+            healthy: hysteresis.numbers(tick),
             most_changes_per_hour: hysteresis.changes_per_hour_max,
         },
         rate: numbers::Rate {
@@ -49,12 +53,25 @@ pub fn settings_of(
             little_percent: law.effect.little_percent,
             rest_ns: nanoseconds(law.effect.rest),
         },
-        marks: marks(cpu, load, hysteresis),
+        marks: numbers::Marks {
+            // Threads are a matter of groups: who has them is no host.
+            cpu_use: match threads {
+                Some(_group) => numbers::CpuUse::Own,
+                None => numbers::CpuUse::Everybody,
+            },
+            ..marks(tick, cpu, load, hysteresis)
+        },
         threads: threads.and_then(Threads::numbers),
+        bulkhead: law.bulkhead.numbers(law.kind),
     }
 }
 
-fn marks(cpu: &Cpu, load: Option<&Load>, hysteresis: &Hysteresis) -> numbers::Marks {
+fn marks(
+    tick: Duration,
+    cpu: &Cpu,
+    load: Option<&Load>,
+    hysteresis: &Hysteresis,
+) -> numbers::Marks {
     let mark = |enter: f64, leave: f64, sustained: Duration| threshold::Settings {
         enter,
         leave,
@@ -62,7 +79,7 @@ fn marks(cpu: &Cpu, load: Option<&Load>, hysteresis: &Hysteresis) -> numbers::Ma
         hold_ns: nanoseconds(hysteresis.minimum_hold),
         blind_ns: nanoseconds(hysteresis.blind_time),
         most_changes_per_hour: hysteresis.changes_per_hour_max,
-        healthy: hysteresis.numbers(),
+        healthy: hysteresis.numbers(tick),
     };
     let load = load.filter(|load| load.enabled);
     numbers::Marks {
@@ -74,6 +91,7 @@ fn marks(cpu: &Cpu, load: Option<&Load>, hysteresis: &Hysteresis) -> numbers::Ma
             Action::Shape => numbers::Action::Shape,
             Action::Reject => numbers::Action::Reject,
         },
+        ..numbers::Marks::default()
     }
 }
 
@@ -89,12 +107,27 @@ impl Threads {
 }
 
 impl Hysteresis {
-    fn numbers(&self) -> healthy_run::Settings {
+    fn numbers(&self, tick: Duration) -> healthy_run::Settings {
+        let time = self.healthy_for.unwrap_or_default();
+        let most = self.healthy_for_max.unwrap_or(time.saturating_mul(4));
         healthy_run::Settings {
+            tick_ns: nanoseconds(tick),
             samples: self.healthy_samples,
             most_samples: self.healthy_samples_max,
+            for_ns: nanoseconds(time),
+            most_ns: nanoseconds(most),
             reentry_ns: nanoseconds(self.reentry_window),
         }
+    }
+}
+
+impl Bulkhead {
+    /// Sentinel's check knows no overload without a mark.
+    fn numbers(&self, kind: LawKind) -> Option<bulkhead::Settings> {
+        (self.enabled && kind == LawKind::Adaptive).then(|| bulkhead::Settings {
+            share: self.share_ratio,
+            after_ns: nanoseconds(self.after),
+        })
     }
 }
 

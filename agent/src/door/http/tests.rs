@@ -318,7 +318,7 @@ async fn the_status_has_its_shape() {
     );
     assert_eq!(
         status["resources"][1],
-        json!({"tenant": "default", "name": "a", "passed_total": 1, "inflight": 1, "rt_ms": null, "breakers": [],
+        json!({"tenant": "default", "name": "a", "passed_total": 1, "inflight": 1, "bulkhead": null, "rt_ms": null, "breakers": [],
             "rules": ["flow few"], "refused_total": {"authority": 0, "degrade": 0, "flow": 0, "param": 0, "system": 0}})
     );
     let resources = door.get("/v1/resources").await.json();

@@ -132,6 +132,10 @@ pub struct ScopeReport {
     pub refused_total: u64,
     /// By the scope itself.
     pub shed_total: u64,
+    /// `enforce`, or `observe`: it refuses nothing.
+    pub mode: Word,
+    /// Requests that found its limits reached while it only observed.
+    pub observed_total: u64,
     /// What says that the CPU is short now.
     pub evidence: Vec<Word>,
     /// Where it stands on the way to the next state.
@@ -190,6 +194,11 @@ pub struct CourseReport {
     pub changes_total: u64,
     /// Mean demand, as a share of the capacity; overload ends under `[law.release] demand_under_ratio`.
     pub demand: f64,
+    /// Seconds since its successes take over ten times the base response time: nothing is learnt of them. Null while
+    /// they do not.
+    pub incident_s: Option<f64>,
+    /// Response time without queueing, ms; null before there is history.
+    pub base_rt_ms: Option<f64>,
     /// Healthy ticks in a row so far, and those that end an overload.
     pub healthy_ticks: [u32; 2],
     /// Shedding did not lower the pressure: only the entry limit is in force.
@@ -230,6 +239,8 @@ pub struct ResourceReport {
     pub refused_total: BTreeMap<Word, u64>,
     /// Permits in flight.
     pub inflight: u64,
+    /// Requests in flight that a bulkhead holds it to; null while none does.
+    pub bulkhead: Option<u32>,
     /// Mean response time of all that ended well; null before the first.
     pub rt_ms: Option<f64>,
     /// The first rules that act on it, by kind and id.

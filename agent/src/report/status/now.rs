@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_abi::decision::RefusalKind;
+use tidegate_abi::decision::{Mode, RefusalKind};
 use tidegate_segment::board::Slot;
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::ledger::NodeCounts;
@@ -176,6 +176,11 @@ impl ScopeReport {
     fn of(scope: &ScopeSnapshot, all: &[ScopeSnapshot], now_ns: u64) -> Self {
         let published = &scope.published;
         let readings = scope.readings.iter();
+        let mode = if published.observes() {
+            Mode::Observe
+        } else {
+            Mode::Enforce
+        };
         Self {
             name: scope.name.to_string(),
             cgroup: scope.cgroup.as_ref().map(|path| readable(path)),
@@ -187,11 +192,16 @@ impl ScopeReport {
             passed_total: scope.counts.passed,
             refused_total: scope.counts.refused,
             shed_total: scope.counts.shed,
+            mode: mode.name().into(),
+            observed_total: scope.observed,
             evidence: scope.published.evidence.names().map(Word::from).collect(),
             course: Some(CourseReport {
                 since_s: Duration::from_nanos(now_ns.saturating_sub(scope.since_ns)).as_secs_f64(),
                 changes_total: scope.changes,
                 demand: published.demand,
+                incident_s: (published.incident_ns > 0)
+                    .then(|| Duration::from_nanos(published.incident_ns).as_secs_f64()),
+                base_rt_ms: published.base_rt_s.map(|seconds| seconds * 1e3),
                 healthy_ticks: [published.healthy_seen, published.healthy_needed],
                 ineffective: published.ineffective,
                 resting: published.resting,
@@ -234,11 +244,19 @@ impl ResourceReport {
                 .map(|(kind, count)| (kind.name().into(), count))
                 .collect(),
             inflight: counts.inflight,
+            bulkhead: bulkhead(named, name),
             rt_ms: mean_ms(&counts),
             rules: first_rules(named, name),
             breakers: breakers.into_iter().map(BreakerReport::of).collect(),
         }
     }
+}
+
+fn bulkhead(named: &Named, resource: &str) -> Option<u32> {
+    let rules = named.tenant.directory().rule_index();
+    let mut held = rules.rules().bulkheads();
+    held.find(|(name, _limit)| *name == resource)
+        .map(|(_name, limit)| limit)
 }
 
 fn first_rules(named: &Named, name: &str) -> Vec<String> {

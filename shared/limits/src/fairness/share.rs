@@ -26,8 +26,10 @@ impl Share {
 
 /// Weight of the newest tick in the mean of what was asked for.
 const WEIGHT: f64 = 0.2;
+/// A tick is this part of a whole one at least.
+const LEAST_PART: f64 = 0.01;
 
-/// Mean requests of a tick.
+/// Mean requests of a whole tick.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Asked {
     /// Admitted.
@@ -37,12 +39,14 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// Takes a tick into account.
-    pub fn update(&mut self, passed: u64, shed: u64) {
-        let passed = crate::number::double(passed);
-        let offered = passed + crate::number::double(shed);
-        self.passed += WEIGHT * (passed - self.passed);
-        self.offered += WEIGHT * (offered - self.offered);
+    /// Takes a tick into account, of which `part` is what it is of a whole one, up to 1.
+    pub fn update(&mut self, passed: u64, shed: u64, part: f64) {
+        let part = part.clamp(LEAST_PART, 1.0);
+        let weight = if part < 1.0 { WEIGHT * part } else { WEIGHT };
+        let passed = crate::number::double(passed) / part;
+        let offered = passed + crate::number::double(shed) / part;
+        self.passed += weight * (passed - self.passed);
+        self.offered += weight * (offered - self.offered);
     }
 
     /// Adds what another process of the service asked for.

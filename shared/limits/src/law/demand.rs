@@ -6,7 +6,7 @@
 //! demand on the scope. Where requests are refused and nothing is done, no CPU share tells of the demand: it is
 //! read as more than there is.
 
-use super::number::{blend, real};
+use super::number::{blend_part, real};
 use super::step::Step;
 
 /// Mean demand.
@@ -34,7 +34,7 @@ impl Demand {
         } else {
             (used * (1.0 + refused)).min(settings.most)
         };
-        self.0 = blend(self.0, demand, settings.weight);
+        self.0 = blend_part(self.0, demand, settings.weight, tick.part);
     }
 
     /// The mean, 1 is the capacity.

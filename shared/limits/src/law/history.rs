@@ -2,8 +2,9 @@
 
 use super::number::{narrow, real, seconds};
 use super::sample::Sample;
+use super::settings::TickLength;
 
-/// Ticks that are remembered.
+/// Whole ticks that are remembered.
 pub const HISTORY_TICKS: usize = 100;
 
 /// What is kept of a tick.
@@ -34,6 +35,18 @@ impl Tick {
             healthy: healthy && teaches,
             teaches,
         }
+    }
+
+    /// Adds the next tick, which was no whole one.
+    fn add(&mut self, next: &Self) {
+        self.length_s += next.length_s;
+        self.done += next.done;
+        self.offered += next.offered;
+        self.cpu_s += next.cpu_s;
+        self.successes += next.successes;
+        self.rt_s += next.rt_s;
+        self.healthy &= next.healthy;
+        self.teaches &= next.teaches;
     }
 
     /// Whether it may teach a capacity.
@@ -81,8 +94,20 @@ impl Default for History {
 }
 
 impl History {
-    /// Remembers a tick and forgets the oldest one.
-    pub(super) fn push(&mut self, tick: Tick) {
+    /// Remembers a tick and forgets the oldest one. Short ticks are put together to whole ones, so that so many ticks
+    /// are so long a time.
+    pub(super) fn push(&mut self, tick: Tick, length: TickLength) {
+        let last = self
+            .next
+            .checked_sub(1)
+            .unwrap_or(HISTORY_TICKS.saturating_sub(1));
+        if self.used > 0
+            && let Some(last) = self.ticks.get_mut(last)
+            && f64::from(last.length_s) + 0.5 * f64::from(tick.length_s) < seconds(length.0)
+        {
+            last.add(&tick);
+            return;
+        }
         if let Some(slot) = self.ticks.get_mut(self.next) {
             *slot = tick;
         }

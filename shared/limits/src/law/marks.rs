@@ -76,9 +76,10 @@ impl Marks {
     fn step_cpu(&mut self, tick: &Step<'_>) -> bool {
         let (sample, settings) = (&tick.sample, tick.settings);
         let usual = settings.marks.cpu;
+        let used = sample.used(settings.marks.cpu_use);
         let over_usual = usual
-            .zip(sample.busy)
-            .is_some_and(|(marks, busy)| busy >= marks.enter);
+            .zip(used)
+            .is_some_and(|(marks, used)| used >= marks.enter);
         let mut marks = cpu_marks(tick);
         let lowering = shift(tick) > 0.0;
         if self.lowered && !lowering {
@@ -88,7 +89,7 @@ impl Marks {
             });
         }
         let was_active = self.cpu.is_active();
-        let active = step(&mut self.cpu, sample.busy, sample.tick_ns, marks);
+        let active = step(&mut self.cpu, used, sample.tick_ns, marks);
         let began_lowered = self.lowered || (!was_active && lowering);
         self.lowered = active && began_lowered && !over_usual;
         active

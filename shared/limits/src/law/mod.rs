@@ -65,7 +65,7 @@ pub use evidence::Evidence;
 pub use history::HISTORY_TICKS;
 pub use published::{Published, Watch};
 pub use sample::Sample;
-pub use settings::{Action, Kind, Settings};
+pub use settings::{Action, Enforcement, Kind, Settings};
 pub use surge::is_surge;
 
 use crate::change_budget::ChangeBudget;
@@ -123,8 +123,8 @@ pub struct Law {
     demand: Demand,
     sentinel: Sentinel,
     unseen: Unseen,
-    /// Ticks in a row that the CPU was short.
-    short_ticks: u32,
+    /// How long the CPU has been short, ns; a late tick counts for one.
+    short_ns: u64,
     published: Published,
 }
 
@@ -148,7 +148,7 @@ impl Default for Law {
             demand: Demand::default(),
             sentinel: Sentinel::default(),
             unseen: Unseen::default(),
-            short_ticks: 0,
+            short_ns: 0,
             published: Published::START,
         }
     }
@@ -176,18 +176,21 @@ impl Law {
             return self.published;
         }
         let queue_mark = self.estimate.queue_mark(settings);
-        self.unseen.update(&sample);
+        let part = settings.tick.part(sample.tick_ns);
+        self.unseen.update(&sample, part);
         let held = sample.held() + self.unseen.waiting(&sample);
         let tick = Step {
             evidence: Evidence::of(&sample, queue_mark, &settings.evidence),
             busy: sample.busy.unwrap_or_else(|| self.used_share(held)),
             held,
             threads_over: self.threads.is_limited(),
+            part,
             sample,
             settings,
         };
-        self.short_ticks = if tick.evidence.short() {
-            self.short_ticks.saturating_add(1)
+        self.short_ns = if tick.evidence.short() {
+            let tick_ns = tick.sample.tick_ns.min(settings.tick.0).max(1);
+            self.short_ns.saturating_add(tick_ns)
         } else {
             0
         };
@@ -215,6 +218,7 @@ impl Law {
         Published {
             state: said.state,
             cause: said.cause,
+            enforcement: settings.enforcement,
             tight: said.limit,
             allowed_qps: said.allowed_qps,
             held: ceil_u32(sample.held()),
@@ -225,12 +229,14 @@ impl Law {
     }
 
     fn used_share(&self, held: f64) -> f64 {
-        (held / f64::from(self.published.tight.max(1))).min(1.0)
+        let Published { tight, capped, .. } = self.published;
+        (held / f64::from(tight.saturating_sub(capped).max(1))).min(1.0)
     }
 
     fn situation(&self, tick: &Step<'_>) -> Situation {
         // By the limit of the last tick: this one's is not known before it is learnt from.
-        let far = f64::from(self.published.entry) * f64::from(FAR_OVER);
+        let Published { entry, capped, .. } = self.published;
+        let far = f64::from(entry.saturating_sub(capped)) * f64::from(FAR_OVER);
         Situation {
             cpus: self.cpus,
             busy: tick.busy,
@@ -249,8 +255,9 @@ impl Law {
         let healthy = self.overload.is_none() && tick.healthy();
         // Queueing makes an overloaded service slow; that is no incident.
         let teaches = self.overload.is_some() || self.estimate.judge(&tick.sample);
+        let length = tick.settings.tick;
         self.history
-            .push(Tick::of(&tick.sample, self.cpus, healthy, teaches));
+            .push(Tick::of(&tick.sample, self.cpus, healthy, teaches), length);
         // With a full CPU what was admitted without a permit is not what was done.
         let full = tick.busy >= tick.settings.estimate.full;
         let unknown = self.unseen.dominate() && full && self.estimate.capacity().is_some();
@@ -276,7 +283,7 @@ impl Law {
         let far_over = is_far_over(tick, limits.entry * f64::from(FAR_OVER));
         let surge = held >= limits.entry * HELD_UNDER && self.surged(tick);
         let unseen = self.unseen.dominate() && tick.sample.waiters.is_none();
-        let unseen = unseen && self.short_ticks >= UNSEEN_TICKS;
+        let unseen = unseen && self.short_ns >= tick.settings.tick.nearly(UNSEEN_TICKS);
         let too_many = surge || (far_over && !self.estimate.is_cold());
         if (queue && short) || too_many || refused_near || unseen {
             self.overload = Some(tick.cause());
@@ -292,7 +299,7 @@ impl Law {
     /// Whether what is held, with what was refused of it, grew faster in the tick than by the capacity.
     fn surged(&self, tick: &Step<'_>) -> bool {
         let (before, sample) = (self.published.surge(), &tick.sample);
-        let held = tick.held + real(sample.shed);
+        let held = tick.held + real(sample.shed) + f64::from(sample.capped);
         // It cannot have grown by more than what came.
         let came = sample.offered() + sample.accept_queue.map_or(0.0, f64::from);
         let held = held.min(f64::from(before.held) + came);
@@ -306,7 +313,7 @@ impl Law {
         // Left now, it would begin again with the next tick.
         let far_over = is_far_over(tick, limits.calm_entry * f64::from(FAR_OVER));
         let low = self.demand.share() < release.demand_under && !far_over;
-        let ended = self.run.count(low);
+        let ended = self.run.count(low, tick.sample.tick_ns);
         let most = release.most_changes_per_hour;
         if ended && self.budget.has_room(self.now_ns, most) {
             self.run.leave(self.now_ns);
@@ -321,24 +328,28 @@ impl Law {
         }
     }
 
-    /// Adapts the tight limit to what shedding did; true when it did nothing.
+    /// Adapts the tight limit to what shedding did; true when it did nothing. Where nothing is refused there is
+    /// nothing to see.
     fn feed_back(&mut self, tick: &Step<'_>, limits: &Limits) -> bool {
         self.slack
             .update(&tick.pressed(self.cpus), limits, &tick.settings.tight);
+        if tick.settings.enforcement == Enforcement::Observe {
+            return false;
+        }
         let lately = self.history.sums(LATELY_TICKS);
         self.effect
             .update(&tick.observation(&lately), &tick.settings.effect)
     }
 
     /// Whether the CPU has been short for long enough to act on (P). A cold scope waits for one
-    /// tick only: work piles up while nothing is known of it.
+    /// tick only, however short: work piles up while nothing is known of it.
     fn is_short(&self, settings: &Settings) -> bool {
-        let ticks = if self.estimate.is_cold() {
+        let least_ns = if self.estimate.is_cold() {
             1
         } else {
-            settings.evidence.ticks.max(1)
+            settings.tick.nearly(settings.evidence.ticks.max(1))
         };
-        self.short_ticks >= ticks
+        self.short_ns >= least_ns
     }
 
     /// Whether so little is offered that the law does not act.

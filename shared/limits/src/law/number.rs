@@ -47,3 +47,21 @@ pub(super) fn blend(mean: f64, value: f64, weight: f64) -> f64 {
 pub(super) fn seconds(span_ns: u64) -> f64 {
     real(span_ns) * 1e-9
 }
+
+/// The same for a part of a tick: so many parts as make a whole move it as far as one whole does.
+pub(super) fn blend_part(mean: f64, value: f64, weight: f64, part: f64) -> f64 {
+    if part >= 1.0 {
+        blend(mean, value, weight)
+    } else {
+        blend(mean, value, 1.0 - libm::pow(1.0 - weight, part))
+    }
+}
+
+/// What a part of a tick leaves where a whole one leaves `share`.
+pub(super) fn left(share: f64, part: f64) -> f64 {
+    if part >= 1.0 {
+        share
+    } else {
+        libm::pow(share, part)
+    }
+}

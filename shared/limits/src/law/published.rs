@@ -5,6 +5,7 @@ use tidegate_abi::decision::{Cause, ScopeState};
 
 use super::evidence::Evidence;
 use super::number::milli_u64;
+use super::settings::Enforcement;
 
 /// How closely decisions watch the entry limit while a scope is not in overload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +25,10 @@ pub struct Published {
     pub state: ScopeState,
     /// Why.
     pub cause: Cause,
+    /// Whether decisions act on it.
+    pub enforcement: Enforcement,
+    /// Requests in flight whose resource a bulkhead holds. Limits and `held` are with them, as decisions count.
+    pub capped: u32,
     /// Wide limit, requests: overload begins here.
     pub entry: u32,
     /// Tight limit, requests: overload admits below it. Never over `entry`.
@@ -73,6 +78,8 @@ impl Published {
     pub const START: Self = Self {
         state: ScopeState::Cold,
         cause: Cause::None,
+        enforcement: Enforcement::Enforce,
+        capped: 0,
         entry: ScopeWord::LIMIT_MAX,
         tight: ScopeWord::LIMIT_MAX,
         short: false,
@@ -94,12 +101,18 @@ impl Published {
         withheld_ns: 0,
     };
 
+    /// Whether decisions only count what they would refuse.
+    pub fn observes(&self) -> bool {
+        self.enforcement == Enforcement::Observe
+    }
+
     /// The word that a decision reads.
     pub fn word(&self) -> ScopeWord {
         ScopeWord {
             state: self.state,
             short: self.short,
             near: self.watch == Watch::Each,
+            observe: self.observes(),
             entry: if self.watch == Watch::Rest {
                 ScopeWord::LIMIT_MAX
             } else {

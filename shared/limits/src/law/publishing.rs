@@ -4,7 +4,7 @@ use tidegate_abi::decision::{Cause, ScopeState};
 
 use super::estimate::Limits;
 use super::evidence::gc_trouble;
-use super::number::ceil_u32;
+use super::number::{ceil_u32, seconds};
 use super::published::{Published, Watch};
 use super::settings::Action;
 use super::step::Step;
@@ -20,6 +20,7 @@ impl Law {
         let settings = tick.settings;
         let limits = self.limits(tick);
         let held = tick.held;
+        let capped = tick.sample.capped;
         let (state, cause, in_force) = self.in_force(tick, &limits);
         let short = self.is_short(settings) && !self.is_quiet(settings);
         let is_guess = self.estimate.is_cold();
@@ -38,12 +39,14 @@ impl Law {
         Published {
             state,
             cause,
-            entry: ceil_u32(limits.entry),
-            tight: ceil_u32(in_force),
+            enforcement: settings.enforcement,
+            capped,
+            entry: ceil_u32(limits.entry).saturating_add(capped),
+            tight: ceil_u32(in_force).saturating_add(capped),
             short,
             watch,
             allowed_qps: self.allowed_qps(in_force, tick),
-            held: ceil_u32(held),
+            held: ceil_u32(held).saturating_add(capped),
             surge_qps: self.surge_qps(tick, &limits),
             ineffective,
             cpu_mark: marks::cpu_marks(tick).map(|marks| marks.enter),
@@ -74,7 +77,8 @@ impl Law {
         if self.estimate.is_cold() {
             let far = limits.entry * f64::from(FAR_OVER);
             let cpus = tick.sample.cpus;
-            return cpus.map(|_known| surge::at_least(far / tick.sample.length_s()));
+            let whole_s = seconds(tick.settings.tick.0).max(tick.sample.length_s());
+            return cpus.map(|_known| surge::at_least(far / whole_s));
         }
         self.estimate.capacity().map(surge::least_qps)
     }

@@ -1,6 +1,7 @@
 //! What one tick measured of one scope.
 
 use super::number::{real, seconds};
+use super::settings::CpuUse;
 
 /// No real measurement reaches this; it keeps sums finite.
 const MOST: f64 = 1e9;
@@ -14,6 +15,9 @@ pub struct Sample {
     pub cpus: Option<f64>,
     /// Requests in flight at the end of the tick.
     pub inflight: u32,
+    /// Those of them whose resource a bulkhead holds, see [`crate::bulkhead`]: they have a limit of their own and are
+    /// no load of the scope's.
+    pub capped: u32,
     /// Connections that wait in the accept queues of the scope's listeners.
     pub accept_queue: Option<u32>,
     /// Requests that ended well in the tick (X).
@@ -75,9 +79,17 @@ impl Sample {
         self
     }
 
-    /// Requests that are in the service or wait at its door (N).
+    /// Share of the CPUs that a mark of an operator looks at.
+    pub(super) fn used(&self, by: CpuUse) -> Option<f64> {
+        match by {
+            CpuUse::Everybody => self.busy,
+            CpuUse::Own => self.own,
+        }
+    }
+
+    /// Requests that are in the service or wait at its door (N), without those that a bulkhead holds.
     pub(super) fn held(&self) -> f64 {
-        real(u64::from(self.inflight))
+        real(u64::from(self.inflight.saturating_sub(self.capped)))
             + self
                 .accept_queue
                 .map_or(0.0, |waiting| real(waiting.into()))

@@ -26,25 +26,19 @@ use tidegate_abi::decision::{Cause, ScopeState};
 
 use super::number::ceil_u32;
 use super::sample::Sample;
-use super::settings;
-use crate::number::double;
+use super::settings::{self, CpuUse};
+use crate::second_mean::SecondMean;
 use crate::statistics::{add_least, least_rt_ms, max_success_qps, place};
 use crate::system::carried;
 use crate::window::{BucketLength, Window};
-
-/// Time between two samples, ns.
-const SAMPLE_NS: u64 = 1_000_000_000;
 
 const NS_PER_MS: u64 = 1_000_000;
 
 /// What the check remembers of a scope.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Sentinel {
-    /// Time since the last sample, ns, and the part of it in which the CPU was measured.
-    passed_ns: u64,
-    measured_ns: f64,
-    /// CPU share times that part.
-    busy_ns: f64,
+    /// The CPU share since the last sample.
+    second: SecondMean,
     /// The last sample.
     cpu: Option<f64>,
     load: Option<f64>,
@@ -75,7 +69,7 @@ impl Sentinel {
 
     /// Takes a tick that ends at `now_ns`.
     pub(super) fn step(&mut self, tick: &Sample, now_ns: u64, marks: &settings::Marks) -> Said {
-        self.sample(tick);
+        self.sample(tick, marks.cpu_use);
         let epoch = BucketLength::HALF_SECOND.epoch(now_ns);
         self.count(tick, epoch);
         let over = |value: Option<f64>, mark: Option<f64>| match (value, mark) {
@@ -111,22 +105,17 @@ impl Sentinel {
     }
 
     /// Takes the second's sample when it is due.
-    fn sample(&mut self, tick: &Sample) {
-        self.passed_ns = self.passed_ns.saturating_add(tick.tick_ns);
-        if let Some(busy) = tick.busy {
-            self.measured_ns += double(tick.tick_ns);
-            self.busy_ns += busy * double(tick.tick_ns);
-        }
-        if self.passed_ns < SAMPLE_NS {
+    fn sample(&mut self, tick: &Sample, by: CpuUse) {
+        let used = tick.used(by);
+        let Some(cpu) = self.second.step(used, tick.tick_ns) else {
             return;
-        }
-        self.cpu = (self.measured_ns > 0.0).then(|| self.busy_ns / self.measured_ns);
+        };
+        self.cpu = cpu;
         self.load = tick.load_per_cpu;
         self.whole_load = tick
             .load_per_cpu
             .zip(tick.cpus)
             .map(|(load, cpus)| load * cpus);
-        (self.passed_ns, self.measured_ns, self.busy_ns) = (0, 0.0, 0.0);
     }
 
     fn count(&mut self, tick: &Sample, epoch: u16) {

@@ -1,13 +1,18 @@
 //! Everything that can be set about the law. The defaults are the figures that held in simulation
 //! and in a real loop.
 
-use crate::{healthy_run, threshold};
+use super::number::real;
+use crate::{bulkhead, healthy_run, threshold};
 
 /// Settings of the law of one scope.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Settings {
     /// Whether the law judges, or Sentinel's plain check.
     pub kind: Kind,
+    /// Whether decisions act on what it says.
+    pub enforcement: Enforcement,
+    /// Length of a tick. Whatever is counted or weighted by ticks below is by ticks of this length.
+    pub tick: TickLength,
     /// When overload begins.
     pub entry: Entry,
     /// How much is admitted in overload.
@@ -28,6 +33,9 @@ pub struct Settings {
     pub marks: Marks,
     /// What too many live threads do; `None` is nothing.
     pub threads: Option<Threads>,
+    /// How resources are held that fill the scope while its CPU is idle; `None` is never. The agent does that beside
+    /// the law.
+    pub bulkhead: Option<bulkhead::Settings>,
 }
 
 /// Who judges.
@@ -38,6 +46,43 @@ pub enum Kind {
     Adaptive,
     /// Sentinel's plain check of [`Marks`].
     Sentinel,
+}
+
+/// Length of a tick that is neither early nor late, ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TickLength(pub u64);
+
+impl Default for TickLength {
+    fn default() -> Self {
+        Self(healthy_run::TICK_NS)
+    }
+}
+
+impl TickLength {
+    /// What of a whole tick one of `tick_ns` is: the weight of what it says. A late one says no more than a whole one.
+    pub(super) fn part(self, tick_ns: u64) -> f64 {
+        if tick_ns >= self.0 {
+            1.0
+        } else {
+            real(tick_ns) / real(self.0)
+        }
+    }
+
+    /// So many ticks, ns, to the nearest: half a tick less.
+    pub(super) fn nearly(self, ticks: u32) -> u64 {
+        let all = u64::from(ticks).saturating_mul(self.0);
+        all.saturating_sub(self.0 / 2)
+    }
+}
+
+/// Whether decisions act on what the law says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Enforcement {
+    /// They refuse what is over the limits.
+    #[default]
+    Enforce,
+    /// They refuse nothing, and count what they would have refused. The law judges as ever.
+    Observe,
 }
 
 /// When overload begins: the wide limit `max(C·(RT0 + delay), least)`.
@@ -302,8 +347,10 @@ impl Threads {
 /// Plain thresholds of the operator, beside the law.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Marks {
-    /// On the busy share of the CPUs.
+    /// On the share of the CPUs in use.
     pub cpu: Option<threshold::Settings>,
+    /// Whose use of the CPUs the mark is on.
+    pub cpu_use: CpuUse,
     /// On the load average for each effective CPU; load alone is no overload unless an operator says so.
     pub load: Option<threshold::Settings>,
     /// What an active threshold does.
@@ -314,10 +361,22 @@ impl Default for Marks {
     fn default() -> Self {
         Self {
             cpu: Some(threshold::Settings::cpu()),
+            cpu_use: CpuUse::Everybody,
             load: None,
             action: Action::Shape,
         }
     }
+}
+
+/// Whose use of the scope's CPUs a mark is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CpuUse {
+    /// That of everybody who runs on them: the host's mark.
+    #[default]
+    Everybody,
+    /// That of the scope's own tasks: a group does not answer for what others do. Where it is not measured the mark
+    /// is not passed.
+    Own,
 }
 
 /// What an active threshold does.

@@ -7,7 +7,7 @@
 //! nothing is done: those the service waits for may be down, and more requests would only wait for them.
 
 use super::estimate::Limits;
-use super::number::blend;
+use super::number::{blend_part, left};
 use super::settings::Tight;
 
 /// Extra requests in the tight limit.
@@ -30,6 +30,8 @@ pub(super) struct Pressed {
     pub refused: bool,
     /// Whether work was done.
     pub done: bool,
+    /// What of a whole tick it is.
+    pub part: f64,
 }
 
 impl Slack {
@@ -41,13 +43,13 @@ impl Slack {
 
     /// Takes a tick in overload into account.
     pub(super) fn update(&mut self, tick: &Pressed, limits: &Limits, settings: &Tight) {
-        self.busy = blend(self.busy, tick.busy, settings.busy_weight);
+        self.busy = blend_part(self.busy, tick.busy, settings.busy_weight, tick.part);
         if tick.queueing == Some(true) {
-            self.extra *= settings.queue_shrink;
+            self.extra *= left(settings.queue_shrink, tick.part);
         } else if tick.refused && tick.done && !tick.waiting && self.busy < settings.grow_under {
-            self.extra += (settings.grow * limits.tight).max(1.0);
+            self.extra += (settings.grow * limits.tight).max(1.0) * tick.part;
         } else if self.busy > settings.shrink_over {
-            self.extra *= settings.shrink;
+            self.extra *= left(settings.shrink, tick.part);
         }
         let reach = if tick.queueing == Some(false) {
             settings.reach.max(1.0)

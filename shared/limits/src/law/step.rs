@@ -20,6 +20,8 @@ pub(super) struct Step<'a> {
     pub held: f64,
     /// Whether too many threads hold a limit down, by the tick before.
     pub threads_over: bool,
+    /// What of a whole tick it is, up to 1.
+    pub part: f64,
     pub settings: &'a Settings,
 }
 
@@ -58,6 +60,7 @@ impl Step<'_> {
             queueing: self.sample.waiters.map(|_| self.queueing()),
             refused: self.sample.shed > 0,
             done: self.sample.done() > 0.0,
+            part: self.part,
         }
     }
 

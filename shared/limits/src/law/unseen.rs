@@ -5,7 +5,7 @@
 //! at most the capacity that the scope had while it was healthy, times a pace. A full CPU lowers the
 //! pace and one that is not full raises it again.
 
-use super::number::{blend, real};
+use super::number::{blend_part, left, real};
 use super::sample::Sample;
 use super::step::Step;
 
@@ -41,10 +41,10 @@ impl Default for Unseen {
 
 impl Unseen {
     /// Takes the sample of a tick into account.
-    pub(super) fn update(&mut self, sample: &Sample) {
+    pub(super) fn update(&mut self, sample: &Sample, part: f64) {
         if sample.passed > 0 {
             let share = (real(sample.one_shot) / real(sample.passed)).min(1.0);
-            self.share = blend(self.share, share, WEIGHT);
+            self.share = blend_part(self.share, share, WEIGHT, part);
         }
     }
 
@@ -64,9 +64,9 @@ impl Unseen {
         if !self.holds {
             self.pace = 1.0;
         } else if tick.queueing() || tick.busy > tick.settings.tight.grow_under {
-            self.pace = (self.pace * SLOWER).max(LEAST_PACE);
+            self.pace = (self.pace * left(SLOWER, tick.part)).max(LEAST_PACE);
         } else {
-            self.pace = (self.pace * FASTER).min(1.0);
+            self.pace = (self.pace * left(FASTER, tick.part)).min(1.0);
         }
     }
 

@@ -31,7 +31,7 @@ prop_compose! {
         Sample {
             tick_ns, cpus, inflight, accept_queue, successes, rt_ns, passed, one_shot, shed, busy, own,
             waiters, throttle, throttled_time: throttle, psi_cpu, steal, gc_share, full_gc, heap_used, threads,
-            load_per_cpu,
+            load_per_cpu, capped: 0,
         }
     }
 }
@@ -212,6 +212,95 @@ proptest! {
             let published = law.step(&Sample { shed, busy: Some(busy), ..crowd }, &settings);
             prop_assert!(published.tight <= last, "{} after {last}", published.tight);
             last = published.tight;
+        }
+    }
+}
+
+/// A second of a service on two CPUs, in tenths: calm, crowded, refusing, waiting for others, idle.
+fn scenes() -> [Sample; 5] {
+    let calm = Sample {
+        tick_ns: 100_000_000,
+        cpus: Some(2.0),
+        inflight: 4,
+        accept_queue: Some(0),
+        successes: 20,
+        rt_ns: 20 * 10_000_000,
+        passed: 20,
+        busy: Some(0.5),
+        own: Some(0.5),
+        waiters: Some(0.0),
+        ..Sample::default()
+    };
+    let crowded = Sample {
+        inflight: 300,
+        successes: 40,
+        rt_ns: 40 * 100_000_000,
+        passed: 80,
+        busy: Some(1.0),
+        own: Some(1.0),
+        waiters: Some(50.0),
+        ..calm
+    };
+    let refusing = Sample {
+        inflight: 20,
+        passed: 40,
+        shed: 40,
+        waiters: Some(3.0),
+        ..crowded
+    };
+    let waiting = Sample {
+        inflight: 20,
+        successes: 4,
+        rt_ns: 4 * 2_000_000_000,
+        passed: 4,
+        busy: Some(0.1),
+        own: Some(0.1),
+        ..calm
+    };
+    let idle = Sample {
+        tick_ns: calm.tick_ns,
+        cpus: Some(2.0),
+        busy: Some(0.0),
+        own: Some(0.0),
+        waiters: Some(0.0),
+        ..Sample::default()
+    };
+    [calm, crowded, refusing, waiting, idle]
+}
+
+/// A quarter of a tick.
+fn quarter(tick: &Sample) -> Sample {
+    Sample {
+        tick_ns: tick.tick_ns / 4,
+        successes: tick.successes / 4,
+        rt_ns: tick.rt_ns / 4,
+        passed: tick.passed / 4,
+        shed: tick.shed / 4,
+        ..*tick
+    }
+}
+
+proptest! {
+    /// Windows are times: whatever a tick is cut into, the law comes to the same.
+    #[test]
+    fn field_l14_in_quarters_of_ticks_the_law_decides_as_in_whole_ones(
+        scenes in prop::collection::vec(prop::sample::select(scenes().to_vec()), 1..9)
+    ) {
+        let settings = Settings::default();
+        let (mut whole, mut quarters) = (Law::default(), Law::default());
+        for (number, scene) in scenes.iter().enumerate() {
+            for _tick in 0..40 {
+                whole.step(scene, &settings);
+                for _quarter in 0..4 {
+                    quarters.step(&quarter(scene), &settings);
+                }
+            }
+            let (one, other) = (whole.published(), quarters.published());
+            prop_assert_eq!(one.state, other.state, "scene {}", number);
+            prop_assert_eq!(one.cause, other.cause, "scene {}", number);
+            let near = |one: u32, other: u32| one.abs_diff(other) <= 2 + one / 5;
+            prop_assert!(near(one.entry, other.entry), "{:?} {:?}", one, other);
+            prop_assert!(near(one.tight, other.tight), "{:?} {:?}", one, other);
         }
     }
 }

@@ -42,8 +42,14 @@ impl Gate {
         scope: u32,
         part: impl FnOnce(u64, u64) -> Option<bool>,
     ) -> Result<(), Refusal> {
-        self.check_one_shot(clock, scope, part)
-            .inspect(|()| self.ledger.count_one_shot(scope))
+        let admitted = match self.check_one_shot(clock, scope, part) {
+            Err(_refusal) if self.board.scope(scope).observe => {
+                self.ledger.count_observed(scope);
+                Ok(())
+            }
+            decided => decided,
+        };
+        admitted.inspect(|()| self.ledger.count_one_shot(scope))
     }
 
     fn check_one_shot<C: Clock>(

@@ -134,6 +134,10 @@ impl Gate {
         };
         match verdict {
             Ok(()) => Ok(()),
+            Err(_refusal) if word.observe => {
+                self.ledger.count_observed(scope);
+                Ok(())
+            }
             Err(refusal) => shed(ask, refusal),
         }
     }

@@ -165,6 +165,19 @@ impl Ledger {
         line.map_or(0, |line| peek(line, scope::ONE_SHOT_PASSED))
     }
 
+    /// Counts an inbound request that a scope would have refused if it did not only observe.
+    #[cold]
+    pub fn count_observed(&self, scope_index: u32) {
+        self.count_of_scope(scope_index, scope::OBSERVED);
+    }
+
+    /// Requests that a scope ever would have refused if it had not only observed.
+    pub fn observed(&self, scope_index: u32) -> u64 {
+        let line = usize::try_from(scope_index).ok();
+        let line = line.and_then(|index| self.scopes.get(index));
+        line.map_or(0, |line| peek(line, scope::OBSERVED))
+    }
+
     /// Counts an inbound request that came to a scope in overload. `under` = it is under the cut-off.
     #[inline]
     pub fn count_offered(&self, scope_index: u32, class: Class, keyed: bool, under: Option<bool>) {

@@ -37,6 +37,7 @@ fn what_waits_to_be_accepted_counts_like_what_is_in_flight() {
         state,
         short: true,
         near: true,
+        observe: false,
         entry: 10,
         tight: 5,
     };
@@ -67,6 +68,7 @@ fn a_surge_needs_no_evidence_at_the_entry_limit_and_slow_growth_does() {
         state: ScopeState::Healthy,
         short: false,
         near: true,
+        observe: false,
         entry: 40,
         tight: 5,
     };
@@ -102,6 +104,7 @@ fn what_other_tenants_held_counts_in_the_scopes_limits() {
             state,
             short: true,
             near: true,
+            observe: false,
             entry: 10,
             tight: 5,
         };
@@ -119,6 +122,7 @@ fn calm(fixture: &mut Fixture, gate_scope: u32) -> ScopeWord {
         state: ScopeState::Healthy,
         short: true,
         near: false,
+        observe: false,
         entry: 10,
         tight: 5,
     };
@@ -201,4 +205,52 @@ fn a_calm_seat_notices_that_its_agent_is_silent_or_that_it_was_taken_away() {
     let _next = fixture.gate(1, 1);
     calm(&mut fixture, 1);
     assert!(matches!(enter(&fixture), Step::Done(Verdict::Stale)));
+}
+
+#[test]
+fn field_o7_a_scope_that_observes_counts_what_it_would_refuse_and_admits_it() {
+    let mut fixture = Fixture::new(LossMode::Open);
+    let slot = fixture.resource("r", Record::default());
+    let gate = fixture.gate(1, 1);
+    let ledger = *gate.ledger();
+    for state in [
+        ScopeState::Healthy,
+        ScopeState::Overload,
+        ScopeState::Reject,
+    ] {
+        let mut word = ScopeWord {
+            state,
+            short: true,
+            near: true,
+            observe: true,
+            entry: 10,
+            tight: 5,
+        };
+        publish(&mut fixture, 1, word);
+        let before = ledger.observed(1);
+        assert_eq!(held_when_refused(&fixture, &gate, slot, Some(10)), None);
+        assert_eq!(ledger.observed(1) - before, 1, "{state:?}");
+        word.observe = false;
+        publish(&mut fixture, 1, word);
+        let refused = held_when_refused(&fixture, &gate, slot, Some(10));
+        assert!(refused.is_some(), "{state:?}");
+        assert_eq!(ledger.observed(1) - before, 1, "{state:?}");
+    }
+    assert_eq!(ledger.observed(0), 0, "the host admits");
+    let (state, observe) = (ScopeState::Reject, true);
+    let open = ScopeWord::OPEN;
+    publish(
+        &mut fixture,
+        1,
+        ScopeWord {
+            state,
+            observe,
+            ..open
+        },
+    );
+    let before = (ledger.observed(1), ledger.one_shots(1));
+    gate.admit_one_shot(&fixture.clock, 1)
+        .expect("it only observes");
+    let after = (ledger.observed(1), ledger.one_shots(1));
+    assert_eq!(after, (before.0 + 1, before.1 + 1));
 }

@@ -1,8 +1,8 @@
 //! The operator's own thresholds beside the law.
 
 use tidegate_abi::decision::{Cause, ScopeState};
-use tidegate_limits::law::settings::Threads;
-use tidegate_limits::law::{Action, Sample, Settings};
+use tidegate_limits::law::settings::{CpuUse, Threads};
+use tidegate_limits::law::{Action, Kind, Sample, Settings};
 use tidegate_limits::threshold;
 
 use super::{full_load, half_load, replay, replay_with, warm};
@@ -237,4 +237,28 @@ fn field_r13_too_many_threads_lower_the_cpu_mark_while_they_hold_a_limit() {
     assert!((strained.cpu_mark.unwrap() - 0.60).abs() < 1e-9);
     let expired = replay_with(&mut law, &crowded, 300, &settings);
     assert_eq!((expired.cpu_mark, expired.strain), (Some(0.85), None));
+}
+
+#[test]
+fn field_l4_others_do_not_pass_the_mark_of_a_group_under_either_law() {
+    for kind in [Kind::Adaptive, Kind::Sentinel] {
+        let mut settings = Settings {
+            kind,
+            ..Settings::default()
+        };
+        settings.marks.action = Action::Reject;
+        settings.marks.cpu_use = CpuUse::Own;
+        let state = |own| {
+            let sample = Sample {
+                busy: Some(1.0),
+                own,
+                ..half_load()
+            };
+            replay_with(&mut warm(), &sample, 40, &settings).state
+        };
+        for own in [None, Some(0.0), Some(0.5)] {
+            assert_eq!(state(own), ScopeState::Healthy, "{kind:?} {own:?}");
+        }
+        assert_eq!(state(Some(0.9)), ScopeState::Reject, "{kind:?}");
+    }
 }

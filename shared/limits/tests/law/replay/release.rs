@@ -1,9 +1,9 @@
 //! When overload ends, and when it is said to be of no use.
 
 use tidegate_abi::decision::{Cause, ScopeState};
-use tidegate_limits::law::{Law, Sample, Settings};
+use tidegate_limits::law::{Enforcement, Law, Sample, Settings};
 
-use super::{full_load, half_load, replay, warm};
+use super::{full_load, half_load, replay, replay_with, warm};
 
 #[test]
 fn shedding_that_cannot_help_says_so_and_rests() {
@@ -103,4 +103,24 @@ fn a_dead_downstream_changes_the_state_once_and_answers_end_it() {
         replay(&mut law, &half_load(), 30).state,
         ScopeState::Healthy
     );
+}
+
+#[test]
+fn field_o7_a_law_that_observes_judges_as_ever_and_claims_no_effect() {
+    let settings = Settings {
+        enforcement: Enforcement::Observe,
+        ..Settings::default()
+    };
+    let mut law = warm();
+    let published = replay_with(&mut law, &full_load(), 20, &settings);
+    assert_eq!(published.state, ScopeState::Overload);
+    assert!(published.word().observe);
+    let helpless = Sample {
+        successes: 2,
+        passed: 2,
+        own: Some(0.1),
+        ..full_load()
+    };
+    let published = replay_with(&mut law, &helpless, 100, &settings);
+    assert!(!published.ineffective, "nothing was refused");
 }

@@ -80,7 +80,7 @@ impl Door {
         let inlet = std::mem::take(&mut self.inlet);
         let counts = std::mem::take(&mut self.counts);
         for (asked, (passed, shed)) in self.asked.iter_mut().zip(counts) {
-            asked.update(passed, shed);
+            asked.update(passed, shed, 1.0);
         }
         if word.state != ScopeState::Overload {
             self.cutoff.release();

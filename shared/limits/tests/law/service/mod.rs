@@ -10,7 +10,7 @@
 
 mod door;
 mod machine;
-mod random;
+pub(crate) mod random;
 
 use tidegate_abi::board::ScopeWord;
 use tidegate_abi::decision::{Class, ScopeState};

@@ -1,0 +1,34 @@
+//! What happens when a scope stays in overload.
+
+use std::time::Duration;
+
+use super::schema::effect::{Effect, Effects, Idle};
+use super::schema::kind::{Flag, Span};
+use super::schema::settings::{Section, settings};
+
+settings! {
+    /// A scope that stays in overload.
+    pub struct Escalation {
+        /// Whether it is told again, and written to `escalation.json` beside the sockets. `tidegate-escalation.path`,
+        /// which is off as installed, starts a unit of yours then.
+        enabled: bool = true, Flag;
+        /// How long it must be in overload, or refuse all. It is told once for each overload; the file is written 6
+        /// times an hour at most.
+        after: Duration = Duration::from_secs(600), Span::ms(1_000, 86_400_000);
+    }
+    check check_escalation;
+}
+
+impl Effects for Escalation {
+    const EFFECTS: &'static [Effect<Self>] = &[
+        Effect::always("enabled"),
+        Effect::new("after", |escalation| {
+            let off = !escalation.enabled;
+            Idle::when(off, "with enabled = true", "nothing is told again")
+        }),
+    ];
+}
+
+fn check_escalation(escalation: &Escalation, section: &mut Section<'_, '_>) {
+    escalation.warn(section);
+}

@@ -1,0 +1,322 @@
+//! Automatic bulkheads: follows what each resource has in flight in each scope, and holds the one that fills a scope
+//! whose CPU is idle. What is decided is in [`tidegate_limits::bulkhead`]; here is where it looks and what it does.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tidegate_abi::decision::{Cause, Mode, ScopeState};
+use tidegate_limits::bulkhead::{Bulkheads, Change, Now, Resource, Settings, Usual};
+use tidegate_segment::board::Slot;
+use tidegate_segment::clock::monotonic_ns;
+
+use super::reload;
+use crate::control::{Handle, HeldResource, ScopeSnapshot, Snapshot};
+use crate::host::tenants::{Named, Tenants};
+use crate::rule::Body;
+use crate::rule::bulkhead::Bulkhead;
+use crate::rule::flow::Grade;
+use crate::schema::fault::Fault;
+use crate::tenant::HOST;
+
+/// Looks between two that are taken while every scope is far from its limit.
+const REST_LOOKS: u32 = 10;
+/// Resources of a tenant that are followed, and what is read in a look: seats × resources of a tenant.
+const RESOURCES_MAX: usize = 256;
+const READ_MAX: usize = 20_000;
+/// A resource is a scope's own if it has this share of its requests in flight there at least.
+const OWN_SHARE: f64 = 0.75;
+
+/// A resource: the place of its tenant, and its node.
+type Node = (usize, Slot);
+
+/// What was seen of a resource in a scope.
+#[derive(Debug, Default)]
+struct Followed {
+    usual: Usual,
+    /// Passes at the last look.
+    passed: u64,
+}
+
+/// A resource in a look.
+#[derive(Debug)]
+struct Seen {
+    node: Node,
+    name: Arc<str>,
+    /// Whether somebody has given it a limit in flight.
+    ruled: bool,
+    /// Requests in flight and passes so far, by scope.
+    scopes: BTreeMap<u32, (u32, u64)>,
+}
+
+/// A resource that is held.
+#[derive(Debug)]
+struct InForce {
+    scope: u32,
+    scope_name: Arc<str>,
+    node: Node,
+    rule: Bulkhead,
+}
+
+/// A scope in a look.
+#[derive(Debug)]
+struct ScopeNow {
+    index: u32,
+    name: Arc<str>,
+    idle_overload: bool,
+    overload: bool,
+    mode: Mode,
+    settings: Option<Settings>,
+}
+
+/// The bulkheads of all scopes.
+#[derive(Debug, Default)]
+pub(super) struct BulkheadKeeper {
+    scopes: BTreeMap<u32, Bulkheads>,
+    followed: BTreeMap<(u32, u64), Followed>,
+    held: Vec<InForce>,
+    /// Whether what is held has changed since it was published.
+    unpublished: bool,
+    rested: u32,
+    last_ns: Option<u64>,
+}
+
+impl BulkheadKeeper {
+    /// A look, ten times a second.
+    ///
+    /// # Errors
+    /// A limit found no room among the rules.
+    pub(super) async fn look(
+        &mut self,
+        control: &Handle,
+        tenants: &Tenants,
+    ) -> Result<(), Vec<Fault>> {
+        let (scopes, near) = control.look(|now| (scopes(now), is_near(now)));
+        self.rested = self.rested.saturating_add(1);
+        if !near && self.held.is_empty() && self.rested < REST_LOOKS {
+            return Ok(());
+        }
+        self.rested = 0;
+        let seen = see(tenants);
+        let now_ns = monotonic_ns();
+        let span_ns = self.last_ns.map_or(0, |last| now_ns.saturating_sub(last));
+        self.last_ns = Some(now_ns);
+        let mut changed = self.drop_gone(&seen);
+        for scope in &scopes {
+            let resources = self.resources(scope, &seen, span_ns);
+            let now = Now {
+                ns: now_ns,
+                idle_overload: scope.idle_overload,
+            };
+            let bulkheads = self.scopes.entry(scope.index).or_default();
+            let Some(settings) = scope.settings else {
+                *bulkheads = Bulkheads::default();
+                let before = self.held.len();
+                self.held.retain(|held| held.scope != scope.index);
+                changed |= self.held.len() < before;
+                continue;
+            };
+            if let Some(change) = bulkheads.look(&resources, now, &settings) {
+                self.change(scope, change, &seen);
+                changed = true;
+            }
+        }
+        self.scopes
+            .retain(|index, _state| scopes.iter().any(|scope| scope.index == *index));
+        self.unpublished |= changed;
+        if self.unpublished {
+            self.publish(control, tenants).await?;
+            self.unpublished = false;
+        }
+        Ok(())
+    }
+
+    /// Forgets resources and scopes that are gone; whether one of them was held.
+    fn drop_gone(&mut self, seen: &[Seen]) -> bool {
+        let known = |key: u64| seen.iter().any(|one| key_of(one.node) == key);
+        self.followed.retain(|(_scope, key), _usual| known(*key));
+        let before = self.held.len();
+        self.held.retain(|held| known(key_of(held.node)));
+        self.held.len() < before
+    }
+
+    /// The resources of a scope, with what is usual of them.
+    fn resources(&mut self, scope: &ScopeNow, seen: &[Seen], span_ns: u64) -> Vec<Resource> {
+        let mut resources = Vec::new();
+        for one in seen {
+            let Some(&(held, passed)) = one.scopes.get(&scope.index) else {
+                continue;
+            };
+            let key = key_of(one.node);
+            let followed = self.followed.entry((scope.index, key)).or_default();
+            let grown = passed.saturating_sub(followed.passed);
+            followed.passed = passed;
+            if !scope.overload {
+                followed.usual.learn(held, grown, span_ns);
+            }
+            let all = one.scopes.get(&HOST).map_or(held, |(all, _passed)| *all);
+            let own = f64::from(held) >= OWN_SHARE * f64::from(all);
+            let elsewhere = self.held.iter();
+            let elsewhere = elsewhere.filter(|held| held.scope != scope.index);
+            let taken = elsewhere.map(|held| held.node).any(|node| node == one.node);
+            resources.push(Resource {
+                key,
+                held,
+                usual: followed.usual,
+                free: !one.ruled && own && !taken,
+            });
+        }
+        resources
+    }
+
+    fn change(&mut self, scope: &ScopeNow, change: Change, seen: &[Seen]) {
+        match change {
+            Change::Hold { key, limit } => {
+                let Some(one) = seen.iter().find(|one| key_of(one.node) == key) else {
+                    return;
+                };
+                tracing::warn!(
+                    scope = &*scope.name,
+                    resource = &*one.name,
+                    limit,
+                    "bulkhead: the CPU is idle and this resource fills the scope, so its requests wait for something \
+                     else; it is held to this limit in flight, and the others pass"
+                );
+                self.held.push(InForce {
+                    scope: scope.index,
+                    scope_name: Arc::clone(&scope.name),
+                    node: one.node,
+                    rule: Bulkhead {
+                        resource: one.name.to_string(),
+                        limit,
+                        mode: scope.mode,
+                    },
+                });
+            }
+            Change::LetGo { key, useless } => {
+                let goes = |held: &InForce| held.scope == scope.index && key_of(held.node) == key;
+                for held in self.held.iter().filter(|held| goes(held)) {
+                    tracing::warn!(
+                        scope = &*held.scope_name,
+                        resource = held.rule.resource,
+                        "bulkhead: {}",
+                        if useless {
+                            "holding this resource has not helped the others: it has no limit any more"
+                        } else {
+                            "this resource needs little again: it has no limit any more"
+                        }
+                    );
+                }
+                self.held.retain(|held| !goes(held));
+            }
+        }
+    }
+
+    async fn publish(&self, control: &Handle, tenants: &Tenants) -> Result<(), Vec<Fault>> {
+        for (place, named) in tenants.iter().enumerate() {
+            let held = self.held.iter().filter(|held| held.node.0 == place);
+            let rules: Vec<Bulkhead> = held.map(|held| held.rule.clone()).collect();
+            let limits = named.tenant.directory().rule_index();
+            if rules.is_empty() && limits.rules().bulkheads().next().is_none() {
+                continue;
+            }
+            Box::pin(reload::hold(&named.tenant, &rules)).await?;
+        }
+        let held = self.held.iter();
+        let held = held.map(|held| HeldResource {
+            tenant: held.node.0,
+            slot: held.node.1,
+        });
+        if let Err(overrun) = control.hold(held.collect()) {
+            tracing::warn!(%overrun, "the law still counts what bulkheads hold");
+        }
+        Ok(())
+    }
+}
+
+fn key_of((tenant, slot): Node) -> u64 {
+    let tenant = u64::try_from(tenant).unwrap_or(u64::MAX);
+    tenant << 48 | u64::from(slot.generation) << 32 | u64::from(slot.index)
+}
+
+fn scopes(snapshot: &Snapshot) -> Vec<ScopeNow> {
+    let scopes = snapshot.scopes.iter();
+    scopes.map(ScopeNow::of).collect()
+}
+
+/// Whether some scope holds a quarter of its entry limit or more, or is in overload.
+fn is_near(snapshot: &Snapshot) -> bool {
+    snapshot.scopes.iter().any(|scope| {
+        let published = &scope.published;
+        published.state == ScopeState::Overload
+            || published.held.saturating_mul(4) >= published.entry
+    })
+}
+
+impl ScopeNow {
+    fn of(scope: &ScopeSnapshot) -> Self {
+        let published = &scope.published;
+        let overload = published.state == ScopeState::Overload;
+        let queues = published.cause == Cause::InFlight || published.held >= published.entry;
+        let idle = !published.evidence.short() && queues;
+        Self {
+            index: scope.index,
+            name: Arc::clone(&scope.name),
+            idle_overload: overload && idle,
+            overload,
+            mode: if published.observes() {
+                Mode::Observe
+            } else {
+                Mode::Enforce
+            },
+            settings: scope.bulkhead,
+        }
+    }
+}
+
+fn see(tenants: &Tenants) -> Vec<Seen> {
+    let tenants = tenants.iter().enumerate();
+    tenants
+        .flat_map(|(place, named)| see_tenant(place, named))
+        .collect()
+}
+
+/// The resources of a tenant; one alone is not looked at, for there is none to protect from it.
+fn see_tenant(place: usize, named: &Named) -> Vec<Seen> {
+    let tenant = &named.tenant;
+    let (board, ledger) = (*tenant.board(), *tenant.ledger());
+    let seats = 0..board.seats_used();
+    let seats: Vec<u32> = seats.filter(|seat| board.seat(*seat).live).collect();
+    let directory = tenant.directory();
+    let (resources, limits) = (directory.list(), directory.rule_index());
+    let most = READ_MAX.checked_div(seats.len()).unwrap_or(0);
+    if seats.is_empty() || resources.len() < 2 {
+        return Vec::new();
+    }
+    let resources = resources.into_iter().take(most.min(RESOURCES_MAX));
+    let seen = resources.map(|(name, slot)| {
+        let mut scopes = BTreeMap::<u32, (u32, u64)>::new();
+        for seat in &seats {
+            let counts = ledger.seat_node_counts(&board, *seat, slot);
+            let inflight = u32::try_from(counts.inflight).unwrap_or(u32::MAX);
+            let own = board.seat_scope(*seat);
+            for scope in [Some(HOST), Some(own).filter(|own| *own != HOST)] {
+                let Some(scope) = scope else { continue };
+                let (held, passed) = scopes.entry(scope).or_default();
+                *held = held.saturating_add(inflight);
+                *passed = passed.saturating_add(counts.passed);
+            }
+        }
+        let ruled = limits.of_resource(&name).into_iter().any(|placed| {
+            let in_flight =
+                matches!(&placed.rule.body, Body::Flow(flow) if flow.grade == Grade::Concurrency);
+            in_flight && !placed.rule.is_bulkhead()
+        });
+        Seen {
+            node: (place, slot),
+            name,
+            ruled,
+            scopes,
+        }
+    });
+    seen.collect()
+}

@@ -1,0 +1,299 @@
+//! The automatic bulkhead: which resource fills a scope whose CPU is idle, and how many of its requests may stay.
+//!
+//! Where a service waits for something slow, its requests pile up while the CPU has nothing to do. One limit for all
+//! of them refuses those that have nothing to do with it. What is in flight of each resource tells them apart, by the
+//! order of events: the one that waits grows first, and the others grow after it, when it has taken all workers.
+//!
+//! * While the others are within their usual, the *suspect* is the resource that holds half of all or more.
+//! * In overload without a short CPU for [`Settings::after_ns`], the suspect is held to a share of what it had in
+//!   flight when the others were last well ([`Settings::share`]). Nobody is held where the others are hardly asked
+//!   for: there is nobody to protect.
+//! * It is let go when it has needed less than half of that for [`QUIET_NS`], or when the others are no better after
+//!   [`HELP_NS`]; then none is held in the scope for [`REST_NS`].
+//!
+//! Where requests that wait and requests that do not are one resource, or all wait for the same, there is no order to
+//! see, and only the caller can tell them apart.
+
+use crate::number::double;
+
+/// Resources of a scope that are held at once.
+pub const HELD_MAX: usize = 4;
+
+/// Time in which a mean follows what is in flight, ns.
+const MEAN_NS: f64 = 10e9;
+/// Requests in flight that are still usual, as times of the mean, and beside it.
+const USUAL_TIMES: f64 = 3.0;
+const USUAL_MORE: f64 = 4.0;
+/// A suspect holds this at least.
+const LEAST_HELD: u32 = 4;
+/// The others are somebody to protect from this share of the suspect's passes on.
+const OTHERS_SHARE: f64 = 0.1;
+/// How long a held resource needs less than half of its limit before it is let go, ns.
+const QUIET_NS: u64 = 10_000_000_000;
+/// How long after it has come down to its limit the others may stay as they are, ns.
+const HELP_NS: u64 = 10_000_000_000;
+/// How long nobody is held after it was of no use, ns.
+const REST_NS: u64 = 300_000_000_000;
+
+/// Settings of the bulkheads of a scope.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settings {
+    /// Share of what a resource had in flight when the others were last well, that it is held to.
+    pub share: f64,
+    /// How long the scope must be in overload without a short CPU, ns.
+    pub after_ns: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            share: 0.5,
+            after_ns: 500_000_000,
+        }
+    }
+}
+
+/// What is usual of a resource in a scope: a slow mean of what it has in flight, and of its passes in a look.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Usual {
+    held: f64,
+    passed: f64,
+}
+
+impl Usual {
+    /// Takes a look at a scope that is not in overload, `span_ns` after the last one. What is far over the usual
+    /// teaches no more than what is just over it, so an incident moves it slowly.
+    pub fn learn(&mut self, held: u32, passed: u64, span_ns: u64) {
+        let weight = (double(span_ns) / MEAN_NS).min(1.0);
+        let held = f64::from(held).min(self.most());
+        self.held += weight * (held - self.held);
+        self.passed += weight * (double(passed) - self.passed);
+    }
+
+    /// The most in flight that is still usual.
+    fn most(&self) -> f64 {
+        USUAL_TIMES * self.held + USUAL_MORE
+    }
+}
+
+/// A resource of a scope in a look.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Resource {
+    /// Tells it from the others.
+    pub key: u64,
+    /// Its requests in flight in the scope.
+    pub held: u32,
+    /// What is usual of it.
+    pub usual: Usual,
+    /// Whether it may be held: nobody has given it a limit in flight, and it is asked for in this scope alone.
+    pub free: bool,
+}
+
+/// How the scope is in a look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Now {
+    /// Monotonic, ns.
+    pub ns: u64,
+    /// Whether it is in overload while its CPU is not short.
+    pub idle_overload: bool,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// This resource may have so many requests in flight from now on.
+    Hold {
+        /// Its key.
+        key: u64,
+        /// Requests.
+        limit: u32,
+    },
+    /// This resource needs no limit any more.
+    LetGo {
+        /// Its key.
+        key: u64,
+        /// Whether it did not help the others.
+        useless: bool,
+    },
+}
+
+/// A resource that is held.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Held {
+    key: u64,
+    limit: u32,
+    /// Mean of what it has in flight.
+    mean: f64,
+    /// Since when it has needed less than half of its limit.
+    quiet_since_ns: Option<u64>,
+    /// Since when it has been within its limit and the others not within their usual.
+    useless_since_ns: Option<u64>,
+}
+
+/// The resource that held most when the others were last well, and how much.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Suspect {
+    key: u64,
+    held: u32,
+}
+
+/// The bulkheads of one scope.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Bulkheads {
+    last_ns: Option<u64>,
+    suspect: Option<Suspect>,
+    held: [Option<Held>; HELD_MAX],
+    /// Since when the scope is in overload without a short CPU.
+    overload_since_ns: Option<u64>,
+    rests_until_ns: u64,
+}
+
+impl Bulkheads {
+    /// Takes a look; at most one thing is to be done after it.
+    pub fn look(&mut self, all: &[Resource], now: Now, settings: &Settings) -> Option<Change> {
+        let span_ns = self.last_ns.map_or(0, |last| now.ns.saturating_sub(last));
+        self.last_ns = Some(now.ns);
+        self.overload_since_ns = match (now.idle_overload, self.overload_since_ns) {
+            (true, None) => Some(now.ns),
+            (true, since) => since,
+            (false, _) => None,
+        };
+        let crowd = Crowd::of(all, |key| self.holds(key));
+        if crowd.others_are_well() {
+            self.suspect = crowd.suspect();
+        }
+        if let Some(change) = self.let_go(all, &crowd, now, span_ns) {
+            return Some(change);
+        }
+        self.hold(all, &crowd, now, settings)
+    }
+
+    /// Whether a resource is held.
+    pub fn holds(&self, key: u64) -> bool {
+        self.held.iter().flatten().any(|held| held.key == key)
+    }
+
+    fn hold(
+        &mut self,
+        all: &[Resource],
+        crowd: &Crowd,
+        now: Now,
+        settings: &Settings,
+    ) -> Option<Change> {
+        let since_ns = self.overload_since_ns?;
+        let waits = now.ns.saturating_sub(since_ns) < settings.after_ns;
+        if waits || now.ns < self.rests_until_ns {
+            return None;
+        }
+        let suspect = self.suspect?;
+        let resource = all.iter().find(|one| one.key == suspect.key)?;
+        let still = resource.held >= suspect.held / 2;
+        let others = crowd.passed - resource.usual.passed;
+        let protects = others > OTHERS_SHARE * resource.usual.passed && others > 0.0;
+        if !still || !protects || !resource.free {
+            return None;
+        }
+        let place = self.held.iter_mut().find(|place| place.is_none())?;
+        let limit = whole(settings.share * f64::from(suspect.held)).max(1);
+        *place = Some(Held {
+            key: suspect.key,
+            limit,
+            mean: f64::from(resource.held),
+            quiet_since_ns: None,
+            useless_since_ns: None,
+        });
+        self.suspect = None;
+        self.overload_since_ns = None;
+        Some(Change::Hold {
+            key: suspect.key,
+            limit,
+        })
+    }
+
+    fn let_go(
+        &mut self,
+        all: &[Resource],
+        crowd: &Crowd,
+        now: Now,
+        span_ns: u64,
+    ) -> Option<Change> {
+        let well = crowd.others_are_well() && !now.idle_overload;
+        for place in &mut self.held {
+            let Some(held) = place else { continue };
+            let resource = all.iter().find(|one| one.key == held.key);
+            let in_flight = resource.map_or(0, |one| one.held);
+            let weight = (2.0 * double(span_ns) / MEAN_NS).min(1.0);
+            held.mean += weight * (f64::from(in_flight) - held.mean);
+            let quiet = held.mean < 0.5 * f64::from(held.limit);
+            let within = in_flight <= held.limit;
+            let useless = within && !well;
+            let since = |before: &mut Option<u64>, holds: bool| {
+                *before = holds.then(|| before.unwrap_or(now.ns));
+                before.map_or(0, |since_ns| now.ns.saturating_sub(since_ns))
+            };
+            let quiet_ns = since(&mut held.quiet_since_ns, quiet);
+            let useless_ns = since(&mut held.useless_since_ns, useless);
+            let key = held.key;
+            if quiet_ns >= QUIET_NS {
+                *place = None;
+                return Some(Change::LetGo {
+                    key,
+                    useless: false,
+                });
+            }
+            if useless_ns >= HELP_NS {
+                *place = None;
+                self.rests_until_ns = now.ns.saturating_add(REST_NS);
+                return Some(Change::LetGo { key, useless: true });
+            }
+        }
+        None
+    }
+}
+
+/// The resources that nobody holds: the largest, and the others.
+#[derive(Debug, Clone, Copy)]
+struct Crowd {
+    largest: Option<Resource>,
+    /// Requests in flight of the others, and the most that is usual.
+    others: u32,
+    usual: f64,
+    /// Passes that are usual of all.
+    passed: f64,
+}
+
+impl Crowd {
+    fn of(all: &[Resource], is_held: impl Fn(u64) -> bool) -> Self {
+        let free = || all.iter().filter(|one| !is_held(one.key));
+        let largest = free().max_by_key(|one| one.held).copied();
+        let key = largest.map(|one| one.key);
+        let others = || free().filter(|one| Some(one.key) != key);
+        let mean: f64 = others().map(|one| one.usual.held).sum();
+        Self {
+            largest,
+            others: others().fold(0, |sum, one| sum.saturating_add(one.held)),
+            usual: USUAL_TIMES * mean + USUAL_MORE,
+            passed: free().map(|one| one.usual.passed).sum(),
+        }
+    }
+
+    fn others_are_well(&self) -> bool {
+        f64::from(self.others) <= self.usual
+    }
+
+    fn suspect(&self) -> Option<Suspect> {
+        let Resource { key, held, .. } = self.largest?;
+        let most = held >= LEAST_HELD && held >= self.others;
+        most.then_some(Suspect { key, held })
+    }
+}
+
+/// The whole part of a number of requests.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the cast saturates, which is what is wanted"
+)]
+fn whole(requests: f64) -> u32 {
+    requests as u32
+}
