@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::schema::effect::{Effect, Effects, Idle};
-use super::schema::kind::{Flag, Span};
-use super::schema::settings::{Section, settings};
+use crate::schema::effect::{Effect, Effects, Idle};
+use crate::schema::kind::{Flag, Span};
+use crate::schema::settings::{Section, settings};
 
 settings! {
     /// A scope that stays in overload.
@@ -14,7 +14,7 @@ settings! {
         enabled: bool = true, Flag;
         /// How long it must be in overload, or refuse all. It is told once for each overload; the file is written 6
         /// times an hour at most.
-        after: Duration = Duration::from_secs(600), Span::ms(1_000, 86_400_000);
+        after: Duration = Duration::from_mins(10), Span::ms(1_000, 86_400_000);
     }
     check check_escalation;
 }

@@ -37,6 +37,7 @@ mod declared_cpus;
 mod driver;
 mod fairness;
 mod group_path;
+mod held_nodes;
 mod lateness;
 mod listeners;
 mod mailbox;

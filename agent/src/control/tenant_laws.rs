@@ -11,7 +11,7 @@ use tidegate_segment::ledger::ScopeCounts;
 
 /// The laws of the tenants; none where there is one tenant.
 #[derive(Debug)]
-pub(super) struct TenantLaws(Vec<Box<Law>>);
+pub(super) struct TenantLaws(Vec<Law>);
 
 /// What a tenant did in the host in a tick.
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +27,7 @@ impl TenantLaws {
     /// For so many tenants.
     pub(super) fn new(tenants: usize) -> Self {
         let laws = if tenants > 1 { tenants } else { 0 };
-        Self((0..laws).map(|_tenant| Box::default()).collect())
+        Self((0..laws).map(|_tenant| Law::default()).collect())
     }
 
     /// Steps the law of a tenant with its part of the host's sample.

@@ -109,7 +109,7 @@ impl Schedule {
             due_ns: now_ns.saturating_add(tick_ns),
             earliest_ns: now_ns.saturating_add(tick_ns / 2),
             tick_ns,
-            short_ns: tick_time::short(tick).map_or(0, |short| nanoseconds(short)),
+            short_ns: tick_time::short(tick).map_or(0, nanoseconds),
             is_short: false,
         }
     }

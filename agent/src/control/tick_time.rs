@@ -138,7 +138,7 @@ mod tests {
     }
 
     fn short_ms(tick_ms: u64) -> Option<u128> {
-        let short = super::short(Duration::from_millis(tick_ms));
+        let short = short(Duration::from_millis(tick_ms));
         short.map(|short| short.as_millis())
     }
 }

@@ -299,8 +299,8 @@ fn see_tenant(place: usize, named: &Named) -> Vec<Seen> {
             let counts = ledger.seat_node_counts(&board, *seat, slot);
             let inflight = u32::try_from(counts.inflight).unwrap_or(u32::MAX);
             let own = board.seat_scope(*seat);
-            for scope in [Some(HOST), Some(own).filter(|own| *own != HOST)] {
-                let Some(scope) = scope else { continue };
+            let of = [Some(HOST), Some(own).filter(|own| *own != HOST)];
+            for scope in of.into_iter().flatten() {
                 let (held, passed) = scopes.entry(scope).or_default();
                 *held = held.saturating_add(inflight);
                 *passed = passed.saturating_add(counts.passed);

@@ -6,7 +6,7 @@ use tidegate_agent::config::{Config, shipped};
 use tidegate_agent::rule::file;
 use tidegate_agent::rule_source::check::check;
 use tidegate_agent::schema::source::Source;
-use tidegate_limits::{law, threshold};
+use tidegate_limits::{bulkhead, law, threshold};
 
 fn shipped_directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../config")
@@ -104,7 +104,13 @@ fn the_sample_rules_are_valid() {
 #[test]
 fn the_defaults_are_those_of_the_law() {
     let config = Config::default();
-    assert_eq!(config.host_settings(), law::Settings::default());
+    // The agent holds resources beside the law.
+    let bulkhead = Some(bulkhead::Settings::default());
+    let usual = law::Settings {
+        bulkhead,
+        ..law::Settings::default()
+    };
+    assert_eq!(config.host_settings(), usual);
     let other = config.scope_settings();
     assert_eq!(other.marks.load, None);
 }

@@ -4,7 +4,7 @@
 //! of them refuses those that have nothing to do with it. What is in flight of each resource tells them apart, by the
 //! order of events: the one that waits grows first, and the others grow after it, when it has taken all workers.
 //!
-//! * While the others are within their usual, the *suspect* is the resource that holds half of all or more.
+//! * While the others are within their usual, the *suspect* is the resource that holds twice what they do, and more.
 //! * In overload without a short CPU for [`Settings::after_ns`], the suspect is held to a share of what it had in
 //!   flight when the others were last well ([`Settings::share`]). Nobody is held where the others are hardly asked
 //!   for: there is nobody to protect.
@@ -24,7 +24,7 @@ const MEAN_NS: f64 = 10e9;
 /// Requests in flight that are still usual, as times of the mean, and beside it.
 const USUAL_TIMES: f64 = 3.0;
 const USUAL_MORE: f64 = 4.0;
-/// A suspect holds this at least.
+/// A suspect holds twice what the others do, and this.
 const LEAST_HELD: u32 = 4;
 /// The others are somebody to protect from this share of the suspect's passes on.
 const OTHERS_SHARE: f64 = 0.1;
@@ -160,7 +160,8 @@ impl Bulkheads {
         };
         let crowd = Crowd::of(all, |key| self.holds(key));
         if crowd.others_are_well() {
-            self.suspect = crowd.suspect();
+            let before = self.suspect.filter(|one| crowd.holds_much(one.key, all));
+            self.suspect = crowd.suspect().or(before);
         }
         if let Some(change) = self.let_go(all, &crowd, now, span_ns) {
             return Some(change);
@@ -283,8 +284,14 @@ impl Crowd {
 
     fn suspect(&self) -> Option<Suspect> {
         let Resource { key, held, .. } = self.largest?;
-        let most = held >= LEAST_HELD && held >= self.others;
+        let most = held >= self.others.saturating_mul(2).saturating_add(LEAST_HELD);
         most.then_some(Suspect { key, held })
+    }
+
+    /// Whether a resource still holds what makes it worth a suspicion.
+    fn holds_much(&self, key: u64, all: &[Resource]) -> bool {
+        let mut found = all.iter().filter(|one| one.key == key);
+        found.any(|one| one.held >= LEAST_HELD.max(self.others))
     }
 }
 

@@ -99,6 +99,7 @@ const ROOMS: &[Room] = &[
         8,
         &[
             "background",
+            "calendar",
             "config",
             "control",
             "door",

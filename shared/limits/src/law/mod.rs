@@ -48,6 +48,7 @@ mod heap;
 mod history;
 mod marks;
 mod number;
+mod payoff;
 mod published;
 mod publishing;
 mod sample;
@@ -77,6 +78,7 @@ use heap::HeapFloor;
 use history::{History, Tick};
 use marks::Marks;
 use number::{ceil_u32, real};
+use payoff::Payoff;
 use sentinel::Sentinel;
 use slack::Slack;
 use step::Step;
@@ -108,6 +110,7 @@ pub struct Law {
     history: History,
     estimate: Estimate,
     slack: Slack,
+    payoff: Payoff,
     effect: EffectCheck,
     marks: Marks,
     threads: ThreadLimit,
@@ -136,6 +139,7 @@ impl Default for Law {
             history: History::default(),
             estimate: Estimate::default(),
             slack: Slack::default(),
+            payoff: Payoff::default(),
             effect: EffectCheck::default(),
             marks: Marks::default(),
             threads: ThreadLimit::default(),
@@ -290,6 +294,7 @@ impl Law {
             self.run.enter(self.now_ns, &tick.settings.release.healthy);
             self.budget.enter(self.now_ns);
             self.slack.enter();
+            self.payoff = Payoff::default();
             self.demand.enter();
             let lately = self.history.sums(LATELY_TICKS);
             self.effect.enter(lately.per_second(lately.done));
@@ -312,7 +317,9 @@ impl Law {
         let release = &tick.settings.release;
         // Left now, it would begin again with the next tick.
         let far_over = is_far_over(tick, limits.calm_entry * f64::from(FAR_OVER));
-        let low = self.demand.share() < release.demand_under && !far_over;
+        // The CPU tells nothing of the demand on what they wait for; refusals do.
+        let refuses = self.waits_for_others(tick) && tick.sample.shed > 0;
+        let low = self.demand.share() < release.demand_under && !far_over && !refuses;
         let ended = self.run.count(low, tick.sample.tick_ns);
         let most = release.most_changes_per_hour;
         if ended && self.budget.has_room(self.now_ns, most) {
@@ -331,14 +338,24 @@ impl Law {
     /// Adapts the tight limit to what shedding did; true when it did nothing. Where nothing is refused there is
     /// nothing to see.
     fn feed_back(&mut self, tick: &Step<'_>, limits: &Limits) -> bool {
-        self.slack
-            .update(&tick.pressed(self.cpus), limits, &tick.settings.tight);
+        if self.waits_for_others(tick) {
+            let extra = self.payoff.step(tick, limits.tight, self.slack.extra());
+            self.slack.set(extra, limits, &tick.settings.tight);
+        } else {
+            self.slack
+                .update(&tick.pressed(self.cpus), limits, &tick.settings.tight);
+        }
         if tick.settings.enforcement == Enforcement::Observe {
             return false;
         }
         let lately = self.history.sums(LATELY_TICKS);
         self.effect
             .update(&tick.observation(&lately), &tick.settings.effect)
+    }
+
+    /// Whether the overload is one of requests that wait for others: the CPU was not short when it began, nor is it.
+    fn waits_for_others(&self, tick: &Step<'_>) -> bool {
+        self.overload == Some(Cause::InFlight) && !tick.evidence.short()
     }
 
     /// Whether the CPU has been short for long enough to act on (P). A cold scope waits for one

@@ -59,6 +59,11 @@ impl Slack {
         self.extra = self.extra.clamp(0.0, limits.entry * reach);
     }
 
+    /// Sets them, where a trial says how many.
+    pub(super) fn set(&mut self, extra: f64, limits: &Limits, settings: &Tight) {
+        self.extra = extra.clamp(0.0, limits.entry * settings.reach.max(1.0));
+    }
+
     /// Extra requests.
     pub(super) fn extra(&self) -> f64 {
         self.extra
