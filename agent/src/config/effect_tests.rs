@@ -1,6 +1,9 @@
 //! Every option of the configuration has an answer to "when does it have no effect?".
 
-use super::{Config, Cpu, Ebpf, Http, Law, Load, Recording, Scope, Threads};
+use super::law::Bulkhead;
+use super::{
+    Config, Cpu, Ebpf, Escalation, Http, Hysteresis, Law, Load, Recording, Scope, Threads,
+};
 use crate::schema::effect::Effects;
 use crate::schema::kind::Shown;
 use crate::schema::settings::{Row, Settings};
@@ -9,13 +12,12 @@ use crate::schema::source::Source;
 /// Tables in which every option acts whatever the others are, or in which it is refused else, and how many they have.
 /// Who adds one says here that it does, or moves the table to those with answers of their own.
 const ACT: &[(&str, usize)] = &[
-    ("", 17),
+    ("", 18),
     ("socket", 2),
     ("rules", 2),
     ("agent_loss", 3),
     ("pages", 5),
     ("signals", 1),
-    ("hysteresis", 6),
     ("law.entry", 3),
     ("law.tight", 11),
     ("law.cold", 3),
@@ -61,6 +63,9 @@ fn field_r8_every_option_of_the_configuration_has_an_answer() {
         ("load", answered::<Load>().len()),
         ("threads", answered::<Threads>().len()),
         ("law", answered::<Law>().len()),
+        ("law.bulkhead", answered::<Bulkhead>().len()),
+        ("hysteresis", answered::<Hysteresis>().len()),
+        ("escalation", answered::<Escalation>().len()),
         ("ebpf", answered::<Ebpf>().len()),
         ("http", answered::<Http>().len()),
         ("recording", answered::<Recording>().len()),
@@ -102,6 +107,22 @@ fn field_r8_options_without_an_effect_are_warned_of() {
         (
             "[recording]\nenabled = false\nsize_mib = 5",
             vec!["recording.size_mib"],
+        ),
+        (
+            "[hysteresis]\nhealthy_for = \"5s\"\nhealthy_samples = 4",
+            vec!["hysteresis.healthy_samples"],
+        ),
+        (
+            "[hysteresis]\nhealthy_for_max = \"5s\"",
+            vec!["hysteresis.healthy_for_max"],
+        ),
+        (
+            "[escalation]\nenabled = false\nafter = \"5m\"",
+            vec!["escalation.after"],
+        ),
+        (
+            "[law.bulkhead]\nenabled = false\nshare_ratio = 0.2",
+            vec!["law.bulkhead.share_ratio"],
         ),
         (
             "[law]\nkind = \"sentinel\"\n[law.tight]\ndelay = \"30ms\"",

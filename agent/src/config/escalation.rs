@@ -9,8 +9,8 @@ use crate::schema::settings::{Section, settings};
 settings! {
     /// A scope that stays in overload.
     pub struct Escalation {
-        /// Whether it is told again, and written to `escalation.json` beside the sockets. `tidegate-escalation.path`,
-        /// which is off as installed, starts a unit of yours then.
+        /// Whether it is told again, and written to a file beside the sockets, `/run/tidegate/escalation.json`. The unit
+        /// `tidegate-escalation.path`, which is off as installed, starts a unit of yours then.
         enabled: bool = true, Flag;
         /// How long it must be in overload, or refuse all. It is told once for each overload; the file is written 6
         /// times an hour at most.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::mpsc::TrySendError;
 use std::time::Duration;
 
-use tidegate_abi::board::{ScopeWord, SurgeWord};
 use tidegate_abi::decision::ScopeState;
 use tidegate_abi::signal::SignalId;
 use tidegate_limits::fairness::tenants;
@@ -27,31 +26,14 @@ use super::scheduling::Scheduling;
 use super::scope::{Place, Scope, nearest_above};
 use super::services_cpu::ServicesCpu;
 use super::snapshot::{ScopeSnapshot, SnapshotCell, Triggers};
-use super::tenant_laws::{Did, TenantLaws};
+use super::stepped::Stepped;
+use super::tenant_laws::{AllTenants, TenantLaws};
 use super::tick_time::TickTime;
 use crate::procfs::{Fault, Missing};
 use crate::recording::Tap;
 use crate::signal::{Fired, GROUPS_MAX, Group, GroupKey, Sampler, TopThreads, TriggerStates};
 use crate::tenant::scope_resolver::ScopeId;
 use crate::tenant::{HOST, OPEN_SCOPE};
-
-/// What a tick came to for a scope.
-#[derive(Debug)]
-struct Stepped {
-    report: ScopeReport,
-    /// Requests of a whole tick.
-    capacity: Option<f64>,
-    surge: SurgeWord,
-}
-
-impl Stepped {
-    /// The group is gone, and its place is free.
-    const GONE: Self = Self {
-        report: OPEN_SCOPE,
-        capacity: None,
-        surge: SurgeWord::NONE,
-    };
-}
 
 /// Drives the law of every scope. It belongs to one thread.
 #[derive(Debug)]
@@ -396,35 +378,16 @@ impl Driver {
             }
         };
         if index == HOST {
-            self.step_tenants();
+            self.tenant_laws.step_all(&AllTenants {
+                pages: &self.pages,
+                held: &self.held,
+                counts: &self.counts,
+                services: &self.services,
+                sampler: &self.sampler,
+                scopes: &self.scopes,
+            });
         }
         self.publish_scope((place, index), &stepped, accept_queue.unwrap_or(0));
-    }
-
-    /// Steps the laws that the tenants have of the host, after that of all.
-    fn step_tenants(&mut self) {
-        let Some(Some(host)) = self.scopes.first() else {
-            return;
-        };
-        for tenant in 0..self.pages.len() {
-            let did = Did {
-                counts: self.counts.of_tenant(tenant),
-                capped: capped(&self.pages, &self.held, HOST, Some(tenant)),
-                own: self.services.share_of(tenant, &self.sampler, &self.scopes),
-            };
-            let sample = host.sample();
-            self.tenant_laws.step(tenant, sample, &did, &host.settings);
-        }
-    }
-
-    /// The word of a scope as a tenant gets it.
-    fn word_for(&self, tenant: usize, place: usize, word: ScopeWord, others: u32) -> ScopeWord {
-        let host = self.scopes.first().and_then(Option::as_ref);
-        let own = host.filter(|_host| place == 0).and_then(|host| {
-            let settings = &host.settings;
-            self.tenant_laws.word(tenant, settings)
-        });
-        own.map_or(word, |own| tenants::stricter(word, own, others))
     }
 
     /// Tells every tenant of a scope.
@@ -446,7 +409,10 @@ impl Driver {
             let held = self.counts.held_by_tenants(place);
             let others = tenants::others(held, tenant, limit);
             let beside = others.saturating_add(waiting);
-            let word = self.word_for(tenant, place, report.word, beside);
+            let scope = (index, report.word);
+            let word = self
+                .tenant_laws
+                .word_for(tenant, scope, beside, &self.scopes);
             let Some(page) = self.pages.get_mut(tenant) else {
                 return;
             };

@@ -51,6 +51,7 @@ mod scope;
 mod scope_finder;
 mod services_cpu;
 mod snapshot;
+mod stepped;
 mod tenant_laws;
 mod thread;
 mod tick_time;

@@ -61,17 +61,11 @@ impl ServicesCpu {
                     continue;
                 }
                 let scope = board.seat_scope(seat);
+                // The agent's seat in the host is there for good, whether anybody asks or not.
+                let agents = board.seat_info(seat).map(|info| info.pid) == Some(self.agent);
+                let asks = tick.held > 0 || tick.asked.passed >= NONE_LATELY;
                 for served in [&mut *own, &mut self.all] {
-                    if scope == HOST {
-                        // The agent's seat in the host is there for good, whether anybody asks or not.
-                        let agents = board.seat_info(seat).map(|info| info.pid) == Some(self.agent);
-                        let asks = tick.held > 0 || tick.asked.passed >= NONE_LATELY;
-                        if asks || !agents {
-                            served.out_of_sight_ns = time.history_ns();
-                        }
-                    } else if let Some(served) = served.scopes.get_mut(scope as usize) {
-                        *served = true;
-                    }
+                    served.take(scope, asks || !agents, time);
                 }
             }
         }
@@ -98,6 +92,17 @@ impl Served {
         Self {
             scopes: vec![false; scopes].into(),
             out_of_sight_ns: 0,
+        }
+    }
+
+    /// Takes a seat in a scope into account; `shows` = a service is behind it.
+    fn take(&mut self, scope: u32, shows: bool, time: &TickTime) {
+        if scope == HOST {
+            if shows {
+                self.out_of_sight_ns = time.history_ns();
+            }
+        } else if let Some(served) = self.scopes.get_mut(scope as usize) {
+            *served = true;
         }
     }
 

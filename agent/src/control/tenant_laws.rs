@@ -6,21 +6,31 @@
 //! ([`tidegate_limits::fairness::tenants::stricter`]). A lie lifts the liar's own limits at most.
 
 use tidegate_abi::board::ScopeWord;
-use tidegate_limits::law::{Kind, Law, Sample, Settings};
-use tidegate_segment::ledger::ScopeCounts;
+use tidegate_limits::fairness::tenants;
+use tidegate_limits::law::{Kind, Law, Sample};
+
+use super::counts::Counts;
+use super::held_nodes::capped;
+use super::pages::Pages;
+use super::request::HeldResource;
+use super::scope::Scope;
+use super::services_cpu::ServicesCpu;
+use crate::signal::Sampler;
+use crate::tenant::HOST;
 
 /// The laws of the tenants; none where there is one tenant.
 #[derive(Debug)]
 pub(super) struct TenantLaws(Vec<Law>);
 
-/// What a tenant did in the host in a tick.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Did {
-    pub counts: ScopeCounts,
-    /// Requests in flight whose resource a bulkhead holds.
-    pub capped: u32,
-    /// Share of the host's CPUs that its groups used; `None` = not known.
-    pub own: Option<f64>,
+/// What the laws of the tenants are stepped with.
+#[derive(Debug)]
+pub(super) struct AllTenants<'a> {
+    pub pages: &'a [Pages],
+    pub held: &'a [HeldResource],
+    pub counts: &'a Counts,
+    pub services: &'a ServicesCpu,
+    pub sampler: &'a Sampler,
+    pub scopes: &'a [Option<Scope>],
 }
 
 impl TenantLaws {
@@ -30,33 +40,45 @@ impl TenantLaws {
         Self((0..laws).map(|_tenant| Law::default()).collect())
     }
 
-    /// Steps the law of a tenant with its part of the host's sample.
-    pub(super) fn step(&mut self, tenant: usize, host: &Sample, did: &Did, settings: &Settings) {
-        let Some(law) = self.0.get_mut(tenant) else {
+    /// Steps the law of each tenant with its part of the host's sample, after the law of all.
+    pub(super) fn step_all(&mut self, all: &AllTenants<'_>) {
+        let Some(Some(host)) = all.scopes.first() else {
             return;
         };
-        let counts = &did.counts;
-        law.step(
-            &Sample {
+        for (tenant, law) in self.0.iter_mut().enumerate() {
+            let counts = all.counts.of_tenant(tenant);
+            let sample = Sample {
                 inflight: u32::try_from(counts.inflight).unwrap_or(u32::MAX),
-                capped: did.capped,
+                capped: capped(all.pages, all.held, HOST, Some(tenant)),
                 // Whose connections wait at the listeners of the host is not known; the law of all counts them.
-                accept_queue: host.accept_queue.map(|_waiting| 0),
+                accept_queue: host.sample().accept_queue.map(|_waiting| 0),
                 successes: counts.success,
                 rt_ns: counts.rt_ns,
                 passed: counts.passed,
                 one_shot: 0,
                 shed: counts.shed,
-                own: did.own,
-                ..*host
-            },
-            settings,
-        );
+                own: all.services.share_of(tenant, all.sampler, all.scopes),
+                ..*host.sample()
+            };
+            law.step(&sample, &host.settings);
+        }
     }
 
-    /// The word of the host as a tenant has it for itself; `None` where the law of all is the only one.
-    pub(super) fn word(&self, tenant: usize, settings: &Settings) -> Option<ScopeWord> {
-        let law = self.0.get(tenant)?;
-        (settings.kind == Kind::Adaptive).then(|| law.published().word())
+    /// The word of a scope as a tenant gets it, beside so many requests of others.
+    pub(super) fn word_for(
+        &self,
+        tenant: usize,
+        (scope, word): (u32, ScopeWord),
+        beside: u32,
+        scopes: &[Option<Scope>],
+    ) -> ScopeWord {
+        let host = scopes.first().and_then(Option::as_ref);
+        let adaptive = host.is_some_and(|host| host.settings.kind == Kind::Adaptive);
+        match self.0.get(tenant) {
+            Some(law) if scope == HOST && adaptive => {
+                tenants::stricter(word, law.published().word(), beside)
+            }
+            Some(_) | None => word,
+        }
     }
 }

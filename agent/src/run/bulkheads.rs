@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidegate_abi::decision::{Cause, Mode, ScopeState};
+use tidegate_abi::decision::{Mode, ScopeState};
 use tidegate_limits::bulkhead::{Bulkheads, Change, Now, Resource, Settings, Usual};
 use tidegate_segment::board::Slot;
 use tidegate_segment::clock::monotonic_ns;
@@ -62,7 +62,8 @@ struct InForce {
 struct ScopeNow {
     index: u32,
     name: Arc<str>,
-    idle_overload: bool,
+    waits: bool,
+    short: bool,
     overload: bool,
     mode: Mode,
     settings: Option<Settings>,
@@ -105,7 +106,8 @@ impl BulkheadKeeper {
             let resources = self.resources(scope, &seen, span_ns);
             let now = Now {
                 ns: now_ns,
-                idle_overload: scope.idle_overload,
+                waits: scope.waits,
+                short: scope.short,
             };
             let bulkheads = self.scopes.entry(scope.index).or_default();
             let Some(settings) = scope.settings else {
@@ -175,6 +177,7 @@ impl BulkheadKeeper {
                     return;
                 };
                 tracing::warn!(
+                    event = "bulkhead_begun",
                     scope = &*scope.name,
                     resource = &*one.name,
                     limit,
@@ -196,6 +199,7 @@ impl BulkheadKeeper {
                 let goes = |held: &InForce| held.scope == scope.index && key_of(held.node) == key;
                 for held in self.held.iter().filter(|held| goes(held)) {
                     tracing::warn!(
+                        event = "bulkhead_ended",
                         scope = &*held.scope_name,
                         resource = held.rule.resource,
                         "bulkhead: {}",
@@ -227,7 +231,7 @@ impl BulkheadKeeper {
             slot: held.node.1,
         });
         if let Err(overrun) = control.hold(held.collect()) {
-            tracing::warn!(%overrun, "the law still counts what bulkheads hold");
+            tracing::warn!(event = "bulkhead_untold", %overrun, "the law still counts what bulkheads hold");
         }
         Ok(())
     }
@@ -256,12 +260,11 @@ impl ScopeNow {
     fn of(scope: &ScopeSnapshot) -> Self {
         let published = &scope.published;
         let overload = published.state == ScopeState::Overload;
-        let queues = published.cause == Cause::InFlight || published.held >= published.entry;
-        let idle = !published.evidence.short() && queues;
         Self {
             index: scope.index,
             name: Arc::clone(&scope.name),
-            idle_overload: overload && idle,
+            waits: published.waits,
+            short: published.evidence.short(),
             overload,
             mode: if published.observes() {
                 Mode::Observe

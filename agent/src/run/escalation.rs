@@ -90,6 +90,7 @@ impl Escalations {
             format!("not written: it was {WRITES_MAX} times in the last hour")
         };
         tracing::error!(
+            event = "escalation",
             cause,
             since_s,
             file,

@@ -26,6 +26,8 @@ const USUAL_TIMES: f64 = 3.0;
 const USUAL_MORE: f64 = 4.0;
 /// A suspect holds twice what the others do, and this.
 const LEAST_HELD: u32 = 4;
+/// Looks that must say so: two resources that begin to wait at once are not told apart by one.
+const LOOKS: u32 = 3;
 /// The others are somebody to protect from this share of the suspect's passes on.
 const OTHERS_SHARE: f64 = 0.1;
 /// How long a held resource needs less than half of its limit before it is let go, ns.
@@ -94,8 +96,10 @@ pub struct Resource {
 pub struct Now {
     /// Monotonic, ns.
     pub ns: u64,
-    /// Whether it is in overload while its CPU is not short.
-    pub idle_overload: bool,
+    /// Whether it is in overload by requests that wait, see [`crate::law::Published::waits`].
+    pub waits: bool,
+    /// Whether the CPU is short in this very look.
+    pub short: bool,
 }
 
 /// What is to be done.
@@ -135,6 +139,8 @@ struct Held {
 struct Suspect {
     key: u64,
     held: u32,
+    /// How many looks have said so.
+    looks: u32,
 }
 
 /// The bulkheads of one scope.
@@ -153,15 +159,21 @@ impl Bulkheads {
     pub fn look(&mut self, all: &[Resource], now: Now, settings: &Settings) -> Option<Change> {
         let span_ns = self.last_ns.map_or(0, |last| now.ns.saturating_sub(last));
         self.last_ns = Some(now.ns);
-        self.overload_since_ns = match (now.idle_overload, self.overload_since_ns) {
+        self.overload_since_ns = match (now.waits, self.overload_since_ns) {
             (true, None) => Some(now.ns),
             (true, since) => since,
             (false, _) => None,
         };
         let crowd = Crowd::of(all, |key| self.holds(key));
         if crowd.others_are_well() {
-            let before = self.suspect.filter(|one| crowd.holds_much(one.key, all));
-            self.suspect = crowd.suspect().or(before);
+            self.suspect = match (crowd.suspect(), self.suspect) {
+                (Some(now), Some(before)) if now.key == before.key => Some(Suspect {
+                    looks: before.looks.saturating_add(1),
+                    ..now
+                }),
+                (Some(now), _) => Some(now),
+                (None, before) => before.filter(|one| crowd.holds_much(one.key, all)),
+            };
         }
         if let Some(change) = self.let_go(all, &crowd, now, span_ns) {
             return Some(change);
@@ -182,11 +194,11 @@ impl Bulkheads {
         settings: &Settings,
     ) -> Option<Change> {
         let since_ns = self.overload_since_ns?;
-        let waits = now.ns.saturating_sub(since_ns) < settings.after_ns;
-        if waits || now.ns < self.rests_until_ns {
+        let early = now.ns.saturating_sub(since_ns) < settings.after_ns;
+        if early || now.short || now.ns < self.rests_until_ns {
             return None;
         }
-        let suspect = self.suspect?;
+        let suspect = self.suspect.filter(|one| one.looks >= LOOKS)?;
         let resource = all.iter().find(|one| one.key == suspect.key)?;
         let still = resource.held >= suspect.held / 2;
         let others = crowd.passed - resource.usual.passed;
@@ -218,7 +230,7 @@ impl Bulkheads {
         now: Now,
         span_ns: u64,
     ) -> Option<Change> {
-        let well = crowd.others_are_well() && !now.idle_overload;
+        let well = crowd.others_are_well() && !now.waits;
         for place in &mut self.held {
             let Some(held) = place else { continue };
             let resource = all.iter().find(|one| one.key == held.key);
@@ -285,7 +297,11 @@ impl Crowd {
     fn suspect(&self) -> Option<Suspect> {
         let Resource { key, held, .. } = self.largest?;
         let most = held >= self.others.saturating_mul(2).saturating_add(LEAST_HELD);
-        most.then_some(Suspect { key, held })
+        most.then_some(Suspect {
+            key,
+            held,
+            looks: 1,
+        })
     }
 
     /// Whether a resource still holds what makes it worth a suspicion.

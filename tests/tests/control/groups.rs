@@ -6,13 +6,9 @@ use std::path::Path;
 use tidegate_abi::board::ScopeWord;
 use tidegate_abi::decision::ScopeState;
 use tidegate_abi::signal::SignalId;
-<<<<<<< HEAD
-use tidegate_agent::control::{Declared, Event, Plan};
-=======
 use tidegate_agent::config::Config;
-use tidegate_agent::control::{Declared, Plan};
+use tidegate_agent::control::{Declared, Event, Plan};
 use tidegate_agent::schema::source::Source;
->>>>>>> 7edec15 (Tell an incident from an overload, and observe, hold and escalate)
 use tidegate_agent::tenant::HOST;
 use tidegate_agent::tenant::scope_resolver::ScopeResolver as _;
 
@@ -158,7 +154,6 @@ fn declared_cpus_stand_for_the_measured_ones_until_the_plan_says_otherwise() {
 }
 
 #[test]
-<<<<<<< HEAD
 fn field_s4_a_group_that_uses_more_cpus_than_were_found_is_told_once() {
     let mut bench = Bench::new(Plan {
         declared: vec![declared("orders", ORDERS)],
@@ -192,7 +187,9 @@ fn field_s12_a_declared_group_that_is_not_there_is_in_the_snapshot() {
         .map(|scope| (&*scope.name, scope.groups()))
         .collect();
     assert_eq!(groups, [("orders", 1), ("none", 0)]);
-=======
+}
+
+#[test]
 fn field_l4_a_mark_of_a_group_goes_by_the_groups_own_use() {
     let config = "[cpu]\naction = \"reject\"\n[[scope]]\nname = \"orders\"\ncgroup = \"/system.slice/orders.service\"\n";
     let config = Config::parse(&Source::new("tidegate.toml", config)).expect("it is right");
@@ -214,5 +211,4 @@ fn field_l4_a_mark_of_a_group_goes_by_the_groups_own_use() {
     assert_eq!(states(&mut bench, 0), [reject, ScopeState::Cold]);
     // Nine tenths of two CPUs.
     assert_eq!(states(&mut bench, 180_000), [reject, reject]);
->>>>>>> 7edec15 (Tell an incident from an overload, and observe, hold and escalate)
 }

@@ -2,7 +2,7 @@
 
 use super::number::{narrow, real, seconds};
 use super::sample::Sample;
-use super::settings::TickLength;
+use super::tick_length::TickLength;
 
 /// Whole ticks that are remembered.
 pub const HISTORY_TICKS: usize = 100;

@@ -58,6 +58,7 @@ mod slack;
 mod step;
 mod surge;
 mod thread_limit;
+mod tick_length;
 mod unseen;
 
 use tidegate_abi::decision::{Cause, ScopeState};
@@ -99,6 +100,9 @@ const HELD_UNDER: f64 = 0.75;
 /// Ticks of short CPU that are overload where most callers hold no permit and no queue can be read.
 const UNSEEN_TICKS: u32 = 10;
 
+/// Ticks of short CPU after which an overload that began without is one of the CPU.
+const SHORT_TICKS: u32 = 5;
+
 /// Ticks whose mean is "lately".
 const LATELY_TICKS: usize = 10;
 
@@ -118,6 +122,9 @@ pub struct Law {
     run: HealthyRun,
     /// Why the scope is in overload; `None` while it is not.
     overload: Option<Cause>,
+    /// Whether the overload is one of requests that wait for others: the CPU was not short when it began, and has not
+    /// been for long since. What piled up may fill it for a moment.
+    waits: bool,
     /// Whether the overload has ended and stays for want of changes.
     resting: bool,
     /// Whether shedding has no effect and something has been done since.
@@ -146,6 +153,7 @@ impl Default for Law {
             heap: HeapFloor::default(),
             run: HealthyRun::default(),
             overload: None,
+            waits: false,
             resting: false,
             widened: false,
             budget: ChangeBudget::default(),
@@ -217,6 +225,7 @@ impl Law {
     /// Sentinel's check. The law forgets its overload: it begins anew when it is asked again.
     fn check_plainly(&mut self, sample: &Sample, settings: &Settings) -> Published {
         self.overload = None;
+        self.waits = false;
         self.resting = false;
         let said = self.sentinel.step(sample, self.now_ns, &settings.marks);
         Published {
@@ -291,6 +300,7 @@ impl Law {
         let too_many = surge || (far_over && !self.estimate.is_cold());
         if (queue && short) || too_many || refused_near || unseen {
             self.overload = Some(tick.cause());
+            self.waits = !tick.evidence.short();
             self.run.enter(self.now_ns, &tick.settings.release.healthy);
             self.budget.enter(self.now_ns);
             self.slack.enter();
@@ -314,17 +324,19 @@ impl Law {
     /// Leaves overload when demand has stayed low for long enough, or rests in it where the hour has
     /// had its changes.
     fn recover(&mut self, tick: &Step<'_>, limits: &Limits) {
+        self.waits &= self.short_ns < tick.settings.tick.nearly(SHORT_TICKS);
         let release = &tick.settings.release;
         // Left now, it would begin again with the next tick.
         let far_over = is_far_over(tick, limits.calm_entry * f64::from(FAR_OVER));
         // The CPU tells nothing of the demand on what they wait for; refusals do.
-        let refuses = self.waits_for_others(tick) && tick.sample.shed > 0;
+        let refuses = self.waits && tick.sample.shed > 0;
         let low = self.demand.share() < release.demand_under && !far_over && !refuses;
         let ended = self.run.count(low, tick.sample.tick_ns);
         let most = release.most_changes_per_hour;
         if ended && self.budget.has_room(self.now_ns, most) {
             self.run.leave(self.now_ns);
             self.overload = None;
+            self.waits = false;
             self.resting = false;
             return;
         }
@@ -338,7 +350,7 @@ impl Law {
     /// Adapts the tight limit to what shedding did; true when it did nothing. Where nothing is refused there is
     /// nothing to see.
     fn feed_back(&mut self, tick: &Step<'_>, limits: &Limits) -> bool {
-        if self.waits_for_others(tick) {
+        if self.waits {
             let extra = self.payoff.step(tick, limits.tight, self.slack.extra());
             self.slack.set(extra, limits, &tick.settings.tight);
         } else {
@@ -351,11 +363,6 @@ impl Law {
         let lately = self.history.sums(LATELY_TICKS);
         self.effect
             .update(&tick.observation(&lately), &tick.settings.effect)
-    }
-
-    /// Whether the overload is one of requests that wait for others: the CPU was not short when it began, nor is it.
-    fn waits_for_others(&self, tick: &Step<'_>) -> bool {
-        self.overload == Some(Cause::InFlight) && !tick.evidence.short()
     }
 
     /// Whether the CPU has been short for long enough to act on (P). A cold scope waits for one

@@ -20,6 +20,10 @@ pub enum Watch {
 
 /// State, limits and reasons of a scope after a tick.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own, for people"
+)]
 pub struct Published {
     /// What the scope does with inbound work.
     pub state: ScopeState,
@@ -66,6 +70,8 @@ pub struct Published {
     pub healthy_needed: u32,
     /// Healthy ticks in a row that were seen.
     pub healthy_seen: u32,
+    /// Whether it is an overload of requests that wait for others while the CPU is idle.
+    pub waits: bool,
     /// Whether the overload has ended and stays, with the entry limit, for want of changes in the hour.
     pub resting: bool,
     /// Time until the hour has room again for a change that is withheld, ns: an overload rests, or a mark is passed and
@@ -97,6 +103,7 @@ impl Published {
         incident_ns: 0,
         healthy_needed: 0,
         healthy_seen: 0,
+        waits: false,
         resting: false,
         withheld_ns: 0,
     };

@@ -58,6 +58,7 @@ impl Law {
             incident_ns: self.estimate.incident_ns(),
             healthy_needed: self.run.needed(),
             healthy_seen: self.run.seen(),
+            waits: self.waits,
             resting: self.resting,
             withheld_ns: self.withheld_ns(tick),
         }

@@ -1,10 +1,20 @@
 //! What one tick measured of one scope.
 
 use super::number::{real, seconds};
-use super::settings::CpuUse;
 
 /// No real measurement reaches this; it keeps sums finite.
 const MOST: f64 = 1e9;
+
+/// Whose use of the scope's CPUs a mark is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CpuUse {
+    /// That of everybody who runs on them: the host's mark.
+    #[default]
+    Everybody,
+    /// That of the scope's own tasks: a group does not answer for what others do. Where it is not measured the mark
+    /// is not passed.
+    Own,
+}
 
 /// Measurements of one scope in one tick. `None` is "not measured"; so is a value that is not finite.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

@@ -1,7 +1,8 @@
 //! Everything that can be set about the law. The defaults are the figures that held in simulation
 //! and in a real loop.
 
-use super::number::real;
+pub use super::sample::CpuUse;
+pub use super::tick_length::TickLength;
 use crate::{bulkhead, healthy_run, threshold};
 
 /// Settings of the law of one scope.
@@ -46,33 +47,6 @@ pub enum Kind {
     Adaptive,
     /// Sentinel's plain check of [`Marks`].
     Sentinel,
-}
-
-/// Length of a tick that is neither early nor late, ns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TickLength(pub u64);
-
-impl Default for TickLength {
-    fn default() -> Self {
-        Self(healthy_run::TICK_NS)
-    }
-}
-
-impl TickLength {
-    /// What of a whole tick one of `tick_ns` is: the weight of what it says. A late one says no more than a whole one.
-    pub(super) fn part(self, tick_ns: u64) -> f64 {
-        if tick_ns >= self.0 {
-            1.0
-        } else {
-            real(tick_ns) / real(self.0)
-        }
-    }
-
-    /// So many ticks, ns, to the nearest: half a tick less.
-    pub(super) fn nearly(self, ticks: u32) -> u64 {
-        let all = u64::from(ticks).saturating_mul(self.0);
-        all.saturating_sub(self.0 / 2)
-    }
 }
 
 /// Whether decisions act on what the law says.
@@ -366,17 +340,6 @@ impl Default for Marks {
             action: Action::Shape,
         }
     }
-}
-
-/// Whose use of the scope's CPUs a mark is on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum CpuUse {
-    /// That of everybody who runs on them: the host's mark.
-    #[default]
-    Everybody,
-    /// That of the scope's own tasks: a group does not answer for what others do. Where it is not measured the mark
-    /// is not passed.
-    Own,
 }
 
 /// What an active threshold does.

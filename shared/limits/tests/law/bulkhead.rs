@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use tidegate_abi::decision::{Cause, ScopeState};
+use tidegate_abi::decision::ScopeState;
 use tidegate_limits::bulkhead::{self, Bulkheads, Change, Now, Resource, Usual};
 use tidegate_limits::law::{FAR_OVER, Law, Published, Sample, Settings};
 
@@ -168,9 +168,8 @@ impl Pool {
         };
         let now = Now {
             ns: now_ns,
-            idle_overload: overload
-                && !published.evidence.short()
-                && published.cause == Cause::InFlight,
+            waits: published.waits,
+            short: published.evidence.short(),
         };
         let change = self
             .bulkheads
