@@ -231,7 +231,9 @@ mod tests {
         };
         for (directory, resource) in directories.iter().zip(["a", "b"]) {
             let text = RULE.replace("RESOURCE", resource);
-            std::fs::write(directory.path().join("r.toml"), text).unwrap();
+            // An id that is not given is made of the name of the file.
+            let file = format!("{resource}.toml");
+            std::fs::write(directory.path().join(file), text).unwrap();
             own.of
                 .push(sources.add(Box::new(DirectorySource::new(directory.path()))));
         }
@@ -240,7 +242,7 @@ mod tests {
         assert_eq!(set.rules().len(), 2);
         // A fault in one of them is a fault of the whole set.
         let bad = RULE.replace("count = 1", "count = -1");
-        std::fs::write(directories[1].path().join("r.toml"), bad).unwrap();
+        std::fs::write(directories[1].path().join("b.toml"), bad).unwrap();
         let sets = sources.read();
         assert_eq!(own.build(own.of_all(&sets)).unwrap_err().len(), 1);
         // One that is gone lifts nothing, unless rules of another one are left.

@@ -70,7 +70,7 @@ mod tests {
     fn a_step_that_the_agent_left_is_told_with_its_reason_and_the_way_back() {
         let body = r#"{"agent":{"version":"1","ebpf":{"rung":"sched_info","overhead":0.001,"max_overhead":0.02,
             "reason":"not by btf: kernel programs cost more than max_overhead (2.6 % of one CPU for five seconds)",
-            "remedy":"raise [ebpf] max_overhead","runs_per_s":7.0}},"scopes":[]}"#;
+            "remedy":"raise [ebpf] max_overhead","runs_per_s":7.0}},"scopes":[],"resources":[],"clients":[]}"#;
         let status: StatusReport = serde_json::from_str(body).unwrap();
         let mut text = String::new();
         Running::Tells(*status.agent.ebpf).write(&mut text).unwrap();
