@@ -10,6 +10,7 @@ use tokio::net::UnixStream;
 use super::exchange::Served;
 use super::tests::{Answer, Door};
 use crate::host::bounds::{ANSWERS_BYTES, BODY_BYTES, HEAD_BYTES, PERMITS};
+use crate::host::tests::agent_that_waits;
 use crate::places::Holder;
 
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -192,4 +193,21 @@ async fn field_b3_answers_that_nobody_reads_are_bounded() {
     drop(long);
     assert_eq!(answer(5000).await.status(), 200);
     drop(small);
+}
+
+#[tokio::test]
+async fn nobody_waits_over_http_for_longer_than_max_wait() {
+    let door = Door::of(agent_that_waits(Duration::from_secs(2)), |_settings| {});
+    door.rules(
+        "[[flow]]\nresource = \"a\"\ncount = 0.1\nbehavior = \"pace\"\nmax_queueing_time = \"1h\"",
+    );
+    assert_eq!(door.enter(r#"{"resource":"a"}"#).await.status, 200);
+    // The next one's turn is 10 s away.
+    for answer in [
+        door.enter(r#"{"resource":"a"}"#).await,
+        door.get("/v1/admit?resource=a").await,
+    ] {
+        assert_eq!(answer.status, 429, "{}", answer.body);
+        assert_eq!(answer.json()["reason"], "queue", "{}", answer.body);
+    }
 }

@@ -9,7 +9,7 @@ use tokio::net::UnixStream;
 use super::*;
 use crate::door::kind::Door as _;
 use crate::door::tests::settings;
-use crate::host::tests::{agent, agent_that_waits};
+use crate::host::tests::agent;
 use crate::tenant::rule_index::tests::rule_index;
 
 /// The HTTP door in a directory of its own.
@@ -38,7 +38,7 @@ impl Door {
     }
 
     /// A door to this agent.
-    fn of(context: Arc<Agent>, change: impl FnOnce(&mut Settings)) -> Self {
+    pub(super) fn of(context: Arc<Agent>, change: impl FnOnce(&mut Settings)) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut settings = settings(directory.path());
         change(&mut settings);
@@ -63,7 +63,7 @@ impl Door {
         door
     }
 
-    fn rules(&self, toml: &str) {
+    pub(super) fn rules(&self, toml: &str) {
         let directory = self.context.default_tenant().directory();
         directory.publish(rule_index(toml), monotonic_ns()).unwrap();
     }
@@ -193,25 +193,6 @@ async fn a_paced_answer_is_held_until_its_turn() {
     assert!(begin.elapsed().as_millis() >= 150, "{waits:?}");
     assert_eq!(waits.first(), Some(&0));
     assert!(waits.iter().skip(1).all(|ms| *ms <= 50), "{waits:?}");
-}
-
-#[tokio::test]
-async fn nobody_waits_over_http_for_longer_than_max_wait() {
-    let door = Door::of(agent_that_waits(Duration::from_secs(2)), |_settings| {});
-    door.rules(
-        "[[flow]]\nresource = \"a\"\ncount = 0.1\nbehavior = \"pace\"\nmax_queueing_time = \"1h\"",
-    );
-    let begin = std::time::Instant::now();
-    assert_eq!(door.enter(r#"{"resource":"a"}"#).await.status, 200);
-    // The next one's turn is 10 s away.
-    for answer in [
-        door.enter(r#"{"resource":"a"}"#).await,
-        door.get("/v1/admit?resource=a").await,
-    ] {
-        assert_eq!(answer.status, 429, "{}", answer.body);
-        assert_eq!(answer.json()["reason"], "queue", "{}", answer.body);
-    }
-    assert!(begin.elapsed() < Duration::from_secs(9), "they waited");
 }
 
 #[tokio::test]
