@@ -24,7 +24,7 @@
 //! `thread` wakes at absolute times, or earlier when a pressure trigger fires, and takes down how late it was · `driver` is one tick: take
 //! `request`s out of the `mailbox`, sample, and for each `scope` turn readings and `counts` into a sample of the law
 //! (`measure`, `declared_cpus`), step the law, divide its limit (`fairness`), publish; then `clock_watch` and the heartbeat · `listeners` looks at accept queues · `plan` says which
-//! settings a scope has, `configured` and `missed` which of them have no group, `configured` which scopes have no group, `scope_finder` which scope a process is in, `group_path` which group is below which · `snapshot` is what others read of it all.
+//! settings a scope has, `configured` and `missed` which scopes have no group, `scope_finder` which scope a process is in, `group_path` which group is below which · `snapshot` is what others read of it all.
 //!
 //! The tick allocates nothing and waits for nobody: a reader that holds the snapshot makes it keep
 //! the old one for a tick, and requests and events go through bounded queues. Only a new scope
