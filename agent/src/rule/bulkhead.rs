@@ -94,7 +94,7 @@ mod tests {
     use super::*;
     use crate::rule::Quirks;
     use crate::rule::expiry::Moment;
-    use crate::rule_source::directory::read;
+    use crate::rule_source::form::read;
     use crate::schema::source::Source;
 
     fn set(text: &str) -> RuleSet {

@@ -169,22 +169,26 @@ mod tests {
 
     #[test]
     fn field_o11_changes_are_told_as_a_person_says_them() {
-        use ScopeState::{Cold, Healthy, Overload};
+        use ScopeState::{Healthy, Overload};
         let why = "load is high (load1 4.6, mark 2)";
         assert_eq!(
-            state("host", [Cold, Overload], Some(why), None),
-            "host: cold -> overload: load is high (load1 4.6, mark 2)"
+            state("host", ["cold", "busy"], Some(why), None),
+            "host: cold -> busy: load is high (load1 4.6, mark 2)"
         );
+        let observed = |change: [ScopeState; 2], many| {
+            let words = change.map(ScopeState::name);
+            state("host", words, None, only_observed(change, many))
+        };
         assert_eq!(
-            state("host", [Overload, Healthy], None, None),
+            observed([Overload, Healthy], None),
             "host: overload -> healthy"
         );
         assert_eq!(
-            state("host", [Healthy, Overload], None, Some(0)),
+            observed([Healthy, Overload], Some(0)),
             "host: healthy -> overload; it only observes and refuses nobody"
         );
         assert_eq!(
-            state("host", [Overload, Healthy], None, Some(7)),
+            observed([Overload, Healthy], Some(7)),
             "host: overload -> healthy; it only observes, and found its limits reached by 7 requests"
         );
         let mut now = BreakerNow {
