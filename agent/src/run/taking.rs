@@ -177,8 +177,8 @@ impl Taking {
                 },
                 seat: None,
             };
-            // Why not is told and counted there.
-            let _counted: Result<_, _> = tenant.count_earlier(&back);
+            // What is refused is told when the one who brought it is served.
+            let _refused: Result<_, _> = tenant.count_offered(&back);
         }
     }
 }

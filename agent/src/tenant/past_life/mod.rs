@@ -202,7 +202,7 @@ impl Tenant {
         self: &Arc<Self>,
         back: &HandedBack<'_>,
     ) -> Result<Option<InFlight>, NotCounted> {
-        let counted = self.try_count(back);
+        let counted = self.count_offered(back);
         if let Err(why) = counted {
             self.earlier().refuse(why);
             let Process { pid, uid, .. } = back.process;
@@ -211,7 +211,14 @@ impl Tenant {
         counted
     }
 
-    fn try_count(self: &Arc<Self>, back: &HandedBack<'_>) -> Result<Option<InFlight>, NotCounted> {
+    /// The same before anybody is served, without a word of what is refused: whoever brought it is asked once more.
+    ///
+    /// # Errors
+    /// Why they are not counted.
+    pub fn count_offered(
+        self: &Arc<Self>,
+        back: &HandedBack<'_>,
+    ) -> Result<Option<InFlight>, NotCounted> {
         let [board, ledger] = back.files.each_ref().map(memfd::identify);
         let files = [
             board.map_err(NotCounted::Unknown)?,
