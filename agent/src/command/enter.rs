@@ -87,7 +87,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     let (here, given) = (Surroundings::here(), options.runtime_dir.as_deref());
     let caller = GateConnection::connect(&here.to_ask(given));
     let mut caller = caller.map_err(|error| here.unanswered(given, &error))?;
-    let values = options.args.iter().map(|argument| argument.as_arg());
+    let values = options.args.iter().map(Argument::as_arg);
     let arguments = ArgsBuffer::of(&values.collect::<Vec<Arg<'_>>>());
     let answer = caller
         .enter(Ask {

@@ -1,5 +1,7 @@
 //! How many times a state may be entered in an hour.
 
+use core::cmp::Reverse;
+
 use crate::number::NS_PER_S;
 
 const HOUR_S: u32 = 3600;
@@ -45,7 +47,7 @@ impl ChangeBudget {
             return None;
         }
         // The youngest are as many as there may be with one more; the next older one has to grow an hour old.
-        ages.sort_unstable_by(|one, other| other.cmp(one));
+        ages.sort_unstable_by_key(|age| Reverse(*age));
         let oldest_kept = count.checked_sub(most).and_then(|place| ages.get(place));
         let wait_s = oldest_kept.map_or(HOUR_S, |age_s| HOUR_S.saturating_sub(*age_s));
         Some(u64::from(wait_s).saturating_mul(NS_PER_S))
