@@ -40,7 +40,11 @@ fn table(text: &mut String, path: &str, rows: &[Row], part: Part<'_>) {
     for row in rows {
         let line = match &row.shown {
             Shown::Value(value) => format!("{} = {value}", row.key),
-            Shown::Unset(_) => format!("# {} is not set", row.key),
+            // What a table must give is in the file as it is written there.
+            Shown::Unset(_) => written(member(part, row.key)).map_or_else(
+                || format!("# {} is not set", row.key),
+                |written| format!("{} = {written}", row.key),
+            ),
             Shown::Table(_) | Shown::Tables(_) => continue,
         };
         let origin = member(part, row.key).map_or("default".to_owned(), |(source, node)| {
@@ -73,6 +77,11 @@ fn member<'n>(part: Part<'n>, key: &str) -> Part<'n> {
     };
     let found = members.iter().find(|member| member.key == key)?;
     Some((source, &found.node))
+}
+
+fn written<'n>(part: Part<'n>) -> Option<&'n str> {
+    let (source, node) = part?;
+    source.text().get(node.span.clone())
 }
 
 fn item(part: Part<'_>, index: usize) -> Part<'_> {
