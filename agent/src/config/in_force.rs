@@ -79,7 +79,7 @@ fn member<'n>(part: Part<'n>, key: &str) -> Part<'n> {
     Some((source, &found.node))
 }
 
-fn written<'n>(part: Part<'n>) -> Option<&'n str> {
+fn written(part: Part<'_>) -> Option<&str> {
     let (source, node) = part?;
     source.text().get(node.span.clone())
 }
