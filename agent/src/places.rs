@@ -23,7 +23,7 @@ pub struct Holder {
 pub struct Bound {
     /// For all together.
     pub all: usize,
-    /// For one user other than root while no other holds any; see [`Bound::of_user`].
+    /// For one user other than root while no other holds any; see `Bound::of_user`.
     pub user: usize,
     /// For one process, whoever runs it.
     pub process: usize,

@@ -12,8 +12,9 @@ use tidegate_tests::agent::{Agent, CALM};
 use tidegate_tests::confined::Confined;
 use tidegate_tests::until::{self, SOON};
 
-/// Ticks in which what the agent remembers of a burst has become small beside five requests.
-const LATER: u64 = 10;
+/// Ticks in which what the agent remembers of a burst has become small beside five requests. Each is a quarter of a
+/// whole one while a scope with traffic is cold.
+const LATER: u64 = 40;
 
 /// Limits of 40 requests under the table `law`, whatever the machine does meanwhile: nothing is learned, the CPU is
 /// short from the first tick on, feedback adds nothing, and overload does not end.
@@ -104,7 +105,8 @@ fn a_service_borrows_what_the_other_leaves_and_is_held_to_its_part_when_that_one
     go_on(&agent, LATER, &mut greedy);
     // Nothing is free, and it gets what it needs of its part at once.
     assert_eq!(modest.ask("take order 5"), "taken 5 refused 0");
-    go_on(&agent, 2, &mut greedy);
+    // Ticks are quarters while a scope with traffic is cold: as many as two whole ones.
+    go_on(&agent, 8, &mut greedy);
     // Three quarters of forty are what is left to the other: it holds them, and gets no more.
     assert_eq!(greedy.ask(&format!("give {}", held - 30)), "held 30");
     assert_eq!(greedy.ask("take order 100"), "taken 0 refused 100");

@@ -179,7 +179,7 @@ metric_table! {
     ScopeOneShots: "tidegate_scope_one_shots_total" Counter None [Scope]
         "Requests admitted of callers that hold no permit.";
     ScopeObserved: "tidegate_scope_observed_total" Counter None [Scope]
-        "Requests that found the scope's limits reached while it only observed ([law] mode), and were admitted.";
+        "Requests that found the scope's limits reached while it only observed (law.mode), and were admitted.";
     ScopeIneffective: "tidegate_scope_ineffective_total" Counter None [Scope]
         "Times that shedding was found not to lower the pressure on the scope.";
     ScopeCutoff: "tidegate_scope_cutoff_level" Gauge None [Scope]

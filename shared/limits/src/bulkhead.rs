@@ -8,8 +8,8 @@
 //! * In overload without a short CPU for [`Settings::after_ns`], the suspect is held to a share of what it had in
 //!   flight when the others were last well ([`Settings::share`]). Nobody is held where the others are hardly asked
 //!   for: there is nobody to protect.
-//! * It is let go when it has needed less than half of that for [`QUIET_NS`], or when the others are no better after
-//!   [`HELP_NS`]; then none is held in the scope for [`REST_NS`].
+//! * It is let go when it has needed less than half of that for `QUIET_NS`, or when the others are no better after
+//!   `HELP_NS`; then none is held in the scope for `REST_NS`.
 //!
 //! Where requests that wait and requests that do not are one resource, or all wait for the same, there is no order to
 //! see, and only the caller can tell them apart.
