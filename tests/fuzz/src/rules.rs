@@ -5,9 +5,9 @@ use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
 use tidegate_agent::config::Config;
-use tidegate_agent::schema::source::Source;
 use tidegate_agent::rule::{Quirks, RuleSet};
 use tidegate_agent::rule_source::form;
+use tidegate_agent::schema::source::Source;
 
 const NAMES: [&str; 7] = [
     "a.toml",
