@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{Config, layers};
-use crate::schema::fault::Fault;
+use crate::schema::fault::{Fault, Place};
 use crate::schema::kind::Shown;
 use crate::schema::layers::merged;
 use crate::schema::settings::{Row, Settings as _};
@@ -14,18 +14,26 @@ use crate::schema::{Node, Value};
 const ORIGIN_COLUMN: usize = 40;
 
 impl Config {
-    /// This configuration as TOML, each option with the file and line that set it, or `default`. `path` is the file
-    /// that it was read from.
+    /// This configuration as TOML, each option with what set it: a file and line, `default`, or the command line over
+    /// both. `path` is the file that it was read from.
     ///
     /// # Errors
     /// A file that cannot be read any more.
     pub fn with_origins(&self, path: Option<&Path>) -> Result<String, Vec<Fault>> {
         let files = path.map(read).transpose()?;
         let files = files.as_ref().map(|(source, root)| (source, root));
+        let of_files = Self::load(path)?.config.rows();
         let mut text = String::new();
-        table(&mut text, "", &self.rows(), files);
+        table(&mut text, "", (&self.rows(), &of_files), files);
         Ok(text)
     }
+}
+
+/// Where an option of a table stands, in a configuration or in the files beside it.
+pub fn place_of(path: &Path, [table, option]: [&str; 2]) -> Option<Place> {
+    let (source, root) = read(path).ok()?;
+    let (_source, node) = member(member(Some((&source, &root)), table), option)?;
+    Some(source.place(node.span.start))
 }
 
 fn read(path: &Path) -> Result<(Source, Node), Vec<Fault>> {
@@ -36,8 +44,9 @@ fn read(path: &Path) -> Result<(Source, Node), Vec<Fault>> {
 /// A part of the files: the text, and the node in it.
 type Part<'n> = Option<(&'n Source, &'n Node)>;
 
-fn table(text: &mut String, path: &str, rows: &[Row], part: Part<'_>) {
-    for row in rows {
+/// Writes a table: its rows as they are in force and as the files alone have them, and its part of the files.
+fn table(text: &mut String, path: &str, (rows, of_files): (&[Row], &[Row]), part: Part<'_>) {
+    for (row, of_file) in rows.iter().zip(of_files) {
         let line = match &row.shown {
             Shown::Value(value) => format!("{} = {value}", row.key),
             // What a table must give is in the file as it is written there.
@@ -47,25 +56,29 @@ fn table(text: &mut String, path: &str, rows: &[Row], part: Part<'_>) {
             ),
             Shown::Table(_) | Shown::Tables(_) => continue,
         };
-        let origin = member(part, row.key).map_or("default".to_owned(), |(source, node)| {
-            source.place(node.span.start).to_string()
-        });
+        let origin = match member(part, row.key) {
+            _ if row.shown != of_file.shown => {
+                "not from a file: command line, or this user's own directory".to_owned()
+            }
+            Some((source, node)) => source.place(node.span.start).to_string(),
+            None => "default".to_owned(),
+        };
         push(text, &format!("{line:ORIGIN_COLUMN$} # {origin}"));
     }
-    for row in rows {
+    for (row, of_file) in rows.iter().zip(of_files) {
         let path = if path.is_empty() {
             row.key.to_owned()
         } else {
             format!("{path}.{}", row.key)
         };
         let within = member(part, row.key);
-        if let Shown::Table(rows) = &row.shown {
+        if let (Shown::Table(rows), Shown::Table(of_files)) = (&row.shown, &of_file.shown) {
             push(text, &format!("\n[{path}]"));
-            table(text, &path, rows, within);
+            table(text, &path, (rows, of_files), within);
         }
-        for (index, rows) in row.items.iter().enumerate() {
+        for (index, (rows, of_files)) in row.items.iter().zip(&of_file.items).enumerate() {
             push(text, &format!("\n[[{path}]]"));
-            table(text, &path, rows, item(within, index));
+            table(text, &path, (rows, of_files), item(within, index));
         }
     }
 }

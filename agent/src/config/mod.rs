@@ -9,7 +9,7 @@ mod ebpf;
 mod escalation;
 mod given;
 mod guard;
-mod in_force;
+pub mod in_force;
 pub mod law;
 mod layers;
 pub mod shipped;

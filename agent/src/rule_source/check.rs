@@ -6,9 +6,9 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::Sources;
-use crate::config::{Config, Given, Loaded};
+use crate::config::{Config, Given, Loaded, in_force};
 use crate::schema::fault::{Fault, Place};
-use crate::schema::source::{Source, shown};
+use crate::schema::source::shown;
 
 /// What a check found.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
@@ -95,9 +95,9 @@ pub fn of_machine(config: &Config, file: Option<&Path>) -> Option<Fault> {
     if nix::unistd::Group::from_name(group).ok()?.is_some() {
         return None;
     }
-    let source = Source::read(file?).ok()?;
-    let place =
-        place_of(&source, ["socket", "group"]).unwrap_or_else(|| Place::whole(&**source.name()));
+    let file = file?;
+    let place = in_force::place_of(file, ["socket", "group"])
+        .unwrap_or_else(|| Place::whole(file.display().to_string()));
     Some(Fault::at(
         place,
         "socket.group",
@@ -108,13 +108,6 @@ pub fn of_machine(config: &Config, file: Option<&Path>) -> Option<Fault> {
             shown(group)
         ),
     ))
-}
-
-/// Where an option of a table stands.
-fn place_of(source: &Source, [table, option]: [&str; 2]) -> Option<Place> {
-    let root = toml::de::DeTable::parse(source.text()).ok()?;
-    let option = root.get_ref().get(table)?.get_ref().get(option)?;
-    Some(source.place(option.span().start))
 }
 
 /// Tenants that share a source share what is wrong with it.

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use tidegate_agent::config::Config;
+use tidegate_agent::config::{Config, Given};
+use tidegate_agent::rule_source::check::check;
 
 /// A directory with a configuration and files beside it.
 struct Directory(TempDir);
@@ -137,4 +138,29 @@ fn every_option_in_force_stands_with_the_file_and_line_that_set_it() {
         Config::parse(&source).unwrap().config.scopes,
         loaded.config.scopes
     );
+}
+
+#[test]
+fn what_the_command_line_says_is_told_as_such_and_not_as_the_files() {
+    let directory = Directory::of("[rules]\ndir = \"here\"\n", &[]);
+    let given = Given {
+        rules_dir: Some("/elsewhere".into()),
+        ..Given::of(Some(directory.main()))
+    };
+    let config = given.load().unwrap().config;
+    let text = config.with_origins(Some(&directory.main())).unwrap();
+    let line = text.lines().find(|line| line.starts_with("dir = "));
+    let line = line.unwrap_or_default();
+    assert!(
+        line.contains("/elsewhere") && line.contains("command line"),
+        "{line}"
+    );
+}
+
+#[test]
+fn a_group_that_is_none_is_told_where_it_stands() {
+    let directory = Directory::of("", &[("10.toml", "[socket]\ngroup = \"no-such-group\"\n")]);
+    let report = check(Some(&directory.main()));
+    let said = report.to_string();
+    assert!(said.contains("/conf.d/10.toml:2:9: socket.group"), "{said}");
 }

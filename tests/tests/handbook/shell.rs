@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
+use tidegate_tests::agent::CALM;
 use tidegate_tests::generated::root;
 use tidegate_tests::program::Program;
 use tidegate_tests::skip;
@@ -80,8 +81,10 @@ impl Stage {
             .expect("the directory is ours");
         // `cargo run --release -- …` runs what is built.
         let cargo = folder.path().join("cargo");
+        // Whatever else the machine does meanwhile is no overload of this agent.
+        fs::write(folder.path().join("calm.toml"), CALM).expect("the directory is ours");
         let script = "#!/bin/sh\n[ \"$1 $2 $3\" = 'run --release --' ] || exit 9\nshift 3\n\
-                      exec target/release/tidegate \"$@\" --metrics-listen off\n";
+                      exec target/release/tidegate \"$@\" --config calm.toml --metrics-listen off\n";
         fs::write(&cargo, script).expect("the directory is ours");
         fs::set_permissions(&cargo, fs::Permissions::from_mode(0o755)).expect("it is ours");
         Some(Self {
