@@ -192,7 +192,11 @@ impl Gate {
     ) -> Step<'a> {
         let lane = lane::taken(lane);
         let plain = Plain::of(slot, &request);
-        match plain.and_then(|plain| self.express_shared(clock, lane, plain)) {
+        let express = plain.and_then(|plain| {
+            self.express_shared(clock, lane, plain)
+                .or_else(|| self.express_in_place(clock, lane, plain))
+        });
+        match express {
             Some(Ok(ticket)) => return Step::Done(Verdict::Admitted(ticket.into())),
             Some(Err(refusal)) => return Step::Done(Verdict::Refused(refusal)),
             None => {}
