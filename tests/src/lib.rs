@@ -11,6 +11,7 @@ pub mod machine;
 pub mod program;
 pub mod race;
 pub mod raw_service;
+pub mod reload_state;
 pub mod shared_count;
 pub mod skip;
 pub mod spans;

@@ -4,9 +4,9 @@
 
 use std::fs;
 
-use serde_json::Value;
 use tidegate_tests::agent::{Agent, CALM};
 use tidegate_tests::program::Program;
+use tidegate_tests::reload_state::{is_metric_good, refused, status};
 use tidegate_tests::until::{self, SOON};
 
 const GOOD: &str = "[[flow]]\nresource = \"shut\"\ncount = 0\n";
@@ -16,28 +16,6 @@ const BAD: &str = "[[flow]]\nresource = \"shut\"\ncount = -1\n";
 fn is_refused(agent: &Agent, resource: &str) -> bool {
     let body = format!("{{\"resource\":\"{resource}\"}}");
     agent.ask_http("POST", "/v1/enter", &body).status == 429
-}
-
-/// How the last reload was refused, as `/v1/status` says it.
-fn refused(agent: &Agent) -> Value {
-    agent.get("/v1/status")["agent"]["reload_refused"].clone()
-}
-
-fn is_metric_good(agent: &Agent) -> bool {
-    let metrics = agent.ask_http("GET", "/metrics", "").body;
-    metrics.contains("\ntidegate_config_last_reload_successful 1\n")
-}
-
-fn status(agent: &Agent) -> String {
-    let mut command = Program::Tidegate.command();
-    command
-        .arg("status")
-        .arg("--runtime-dir")
-        .arg(agent.runtime_dir());
-    let output = command.output().expect("it starts");
-    // Whatever the width at which it is wrapped.
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Waits until so many sets of rules are kept.
@@ -144,7 +122,9 @@ fn field_b12_without_good_rules_the_agent_starts_on_none_and_says_so() {
             instead.contains("no rules are in force"),
             "{damage}: {instead}"
         );
-        let said = agent.log().contains("the last good rules are not taken");
+        let said = agent
+            .log()
+            .contains("what was kept as last good is not taken");
         assert_eq!(said, damage == "damaged", "{}", agent.log());
         // Adaptive limits are measured and published all the same.
         until::holds("ticks", SOON, || {
@@ -160,7 +140,7 @@ fn field_b12_rules_that_cannot_be_kept_are_said_and_in_force() {
     fs::write(agent.runtime_dir().join("last-good"), "in the way").expect("it is ours");
     agent.start_again();
     assert!(is_refused(&agent, "shut") && refused(&agent).is_null());
-    let told = || agent.log().contains("the rules in force are not kept");
+    let told = || agent.log().contains("what is in force is not kept");
     until::holds("it is said", SOON, told);
 }
 

@@ -198,6 +198,16 @@ fn field_b12_the_unit_starts_with_a_fault_in_its_rules_and_on_a_state_directory_
     assert!(told.contains("the last good rules are in force"), "{told}");
     machine.write(rules, "[[flow]]\nresource = \"shut\"\ncount = 0\n");
     machine.wait_for(&format!("{status} | grep -c refused || true"), "0");
+    // The same in its configuration.
+    machine.must(
+        "cp /etc/tidegate/tidegate.toml /root/; echo '[nothing]' >>/etc/tidegate/tidegate.toml",
+    );
+    machine.must("systemctl restart tidegate");
+    let told = machine.wait_for(status, "configuration refused at the start ");
+    let instead = "the last good configuration is in force";
+    assert!(told.contains(instead), "{told}");
+    machine.must("cp /root/tidegate.toml /etc/tidegate/");
+    machine.wait_for(&format!("{status} | grep -c refused || true"), "0");
     // Read-only, then full.
     for option in ["ro,size=1m", "size=4k,nr_inodes=2"] {
         machine.must(&format!(
@@ -207,7 +217,7 @@ fn field_b12_the_unit_starts_with_a_fault_in_its_rules_and_on_a_state_directory_
         let refused = machine.run("tidegate enter shut");
         assert_eq!(refused.status.code(), Some(3), "{option}: {refused:?}");
         let warnings = "journalctl -q -o cat -p warning -u tidegate";
-        machine.wait_for(warnings, "the rules in force are not kept");
+        machine.wait_for(warnings, "what is in force is not kept");
         machine.must("systemctl stop tidegate; umount /var/lib/tidegate; journalctl --rotate --vacuum-size=1 -q");
     }
 }

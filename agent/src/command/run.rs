@@ -33,11 +33,12 @@ pub(super) struct Options {
     /// /run/tidegate as root and `$XDG_RUNTIME_DIR/tidegate` as another user]
     #[arg(long, value_name = "DIR")]
     runtime_dir: Option<PathBuf>,
-    /// Directory of the recording and the last good rules [default: `$STATE_DIRECTORY`, else the directory
+    /// Directory of the recording, the last good rules and configuration [default: `$STATE_DIRECTORY`, else the directory
     /// of the sockets if that is given, else /var/lib/tidegate as root]
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
-    /// Exit with code 2 if a rule has a fault; without this, start on the last good rules, or on none
+    /// Exit with code 2 if configuration or rules have a fault; without this, start on the last good ones, else on the
+    /// defaults and on no rules
     #[arg(long)]
     strict: bool,
     /// Directory to read in place of /proc

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use super::{Config, Loaded};
 use crate::schema::fault::Fault;
+use crate::schema::source::Source;
 
 /// A configuration as the command line asks for it. Loaded again, it is the same question.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -61,11 +62,41 @@ impl Given {
     /// # Errors
     /// Every fault of the file.
     pub fn load(&self) -> Result<Loaded, Vec<Fault>> {
+        let loaded = Config::load_over(self.file.as_deref(), self.usual());
+        loaded.map(|loaded| self.over(loaded))
+    }
+
+    /// What files say that were read before from the same place; `None` if they are of another one.
+    ///
+    /// # Errors
+    /// Every fault of the files.
+    pub fn of_kept(&self, files: Vec<Source>) -> Option<Result<Loaded, Vec<Fault>>> {
+        let path = self.file.as_deref()?;
+        if **files.first()?.name() != *path.display().to_string() {
+            return None;
+        }
+        let loaded = Config::of_files(path, files, &self.usual());
+        Some(loaded.map(|loaded| self.over(loaded)))
+    }
+
+    /// What holds without the file.
+    pub fn without_file(&self) -> Loaded {
+        self.over(Loaded {
+            config: Box::new(self.usual()),
+            ..Loaded::default()
+        })
+    }
+
+    fn usual(&self) -> Config {
         let mut usual = Config::default();
         if let Some(dir) = &self.usual_rules_dir {
             usual.rules.dir.clone_from(dir);
         }
-        let mut loaded = Config::load_over(self.file.as_deref(), usual)?;
+        usual
+    }
+
+    /// Lets the command line say its word over what was read.
+    fn over(&self, mut loaded: Loaded) -> Loaded {
         let config = &mut loaded.config;
         if let Some(dir) = &self.rules_dir {
             config.rules.dir.clone_from(dir);
@@ -78,7 +109,7 @@ impl Given {
                 config.http.metrics_listen = address;
             }
         }
-        Ok(loaded)
+        loaded
     }
 }
 

@@ -95,6 +95,8 @@ pub struct Loaded {
     pub config: Box<Config>,
     /// Odd, but taken.
     pub warnings: Vec<Fault>,
+    /// The files that say so, the first one first; none for the defaults.
+    pub files: Vec<Source>,
 }
 
 impl Config {
@@ -114,22 +116,32 @@ impl Config {
         let Some(path) = path else {
             return Ok(Loaded {
                 config: Box::new(usual),
-                warnings: Vec::new(),
+                ..Loaded::default()
             });
         };
-        let source = Source::read(path).map_err(|fault| vec![*fault])?;
+        let first = Source::read(path).map_err(|fault| vec![*fault])?;
         let layers = layers::beside(path)?;
-        let mut loaded = if layers.files.is_empty() {
-            Self::parse_over(&source, &usual)?
-        } else {
-            let (source, root) = merged(source, &layers.files)?;
-            let mut sink = Sink::new(&source);
-            let config = Self::take(&root, &usual, "", &mut sink).map(Box::new);
-            let (faults, warnings) = sink.finish();
-            Self::loaded(config, faults, warnings)?
-        };
+        let files = std::iter::once(first).chain(layers.files).collect();
+        let mut loaded = Self::of_files(path, files, &usual)?;
         loaded.warnings.extend(layers.warnings);
+        Ok(loaded)
+    }
+
+    /// The same of files that were read: the one at `path` and those beside it.
+    fn of_files(path: &Path, files: Vec<Source>, usual: &Self) -> Result<Loaded, Vec<Fault>> {
+        let mut loaded = match &*files {
+            [] => Self::parse_over(&Source::new("", ""), usual)?,
+            [only] => Self::parse_over(only, usual)?,
+            [first, others @ ..] => {
+                let (source, root) = merged(first.clone(), others)?;
+                let mut sink = Sink::new(&source);
+                let config = Self::take(&root, usual, "", &mut sink).map(Box::new);
+                let (faults, warnings) = sink.finish();
+                Self::loaded(config, faults, warnings)?
+            }
+        };
         loaded.config.settle(path.parent().unwrap_or(Path::new("")));
+        loaded.files = files;
         Ok(loaded)
     }
 
@@ -153,7 +165,11 @@ impl Config {
         warnings: Vec<Fault>,
     ) -> Result<Loaded, Vec<Fault>> {
         match config {
-            Some(config) if faults.is_empty() => Ok(Loaded { config, warnings }),
+            Some(config) if faults.is_empty() => Ok(Loaded {
+                config,
+                warnings,
+                files: Vec::new(),
+            }),
             _ => Err(faults),
         }
     }

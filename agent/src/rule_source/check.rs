@@ -69,7 +69,9 @@ pub fn check(path: Option<&Path>) -> Report {
 pub fn given(asked: &Given) -> Report {
     let mut report = Report::default();
     match asked.load() {
-        Ok(Loaded { config, warnings }) => {
+        Ok(Loaded {
+            config, warnings, ..
+        }) => {
             report.warnings.extend(warnings);
             let file = asked.file.as_deref();
             report.faults.extend(of_machine(&config, file));

@@ -1,4 +1,5 @@
-//! The last good rules of each tenant, on disk: what an agent starts with when the source of its rules is at fault.
+//! The last good rules of each tenant and the last good configuration, on disk: what an agent starts with when the source
+//! of its rules, or its file, is at fault.
 //!
 //! One file for each tenant and kind of source, written anew as a whole (another name, then a rename). Only the agent's
 //! user can read or write it; a file that another could have written, or that is damaged, is refused.
@@ -36,6 +37,9 @@ pub struct Key {
 
 /// Kind of the rules of a directory.
 pub const DIRECTORY: &str = "directory";
+
+/// Kind of the files of the configuration, which are the default tenant's.
+pub const CONFIGURATION: &str = "configuration";
 
 /// A text of rules as its source gave it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tidegate_segment::clock::monotonic_ns;
 
+use super::begin_config::BegunConfig;
 use super::keeper::Keeper;
 use super::rule_feed::RuleFeed;
 use super::rule_keep::RuleKeep;
 use super::serve::remove_sockets;
 use super::taking::{self, Taking};
-use super::{Ended, Options, begin_rules, system};
+use super::{Ended, Options, begin_config, begin_rules, system};
 use crate::config::{Config, DEFAULT_TENANT, Given, Loaded};
 use crate::control::{self, Driver, Handle, Plan, Ticking};
 use crate::door::{self, Doors, gate_socket};
@@ -43,15 +44,16 @@ pub(super) struct Assembly {
 /// Makes an agent. Runs inside the runtime.
 pub(super) async fn assemble(options: Options) -> Result<Assembly, Ended> {
     let started = Instant::now();
-    let loaded = load(&options.config)?;
-    let settings = door::Settings::of(&loaded.config, options.directory.clone());
+    let keep = RuleKeep::start(&options.state);
+    let config = begin_config::begin(&options, &keep)?;
+    let settings = door::Settings::of(&config.loaded.config, options.directory.clone());
     let left_sockets = options.directory.join(gate_socket::FILE_NAME).exists();
     let mut doors = Doors::open(&settings)?;
     let directory = options.directory.clone();
-    let feed = Box::pin(RuleFeed::open(&loaded.config)).await;
+    let feed = Box::pin(RuleFeed::open(&config.loaded.config)).await;
     let begun = begin(
         options,
-        (started, loaded),
+        (started, config, keep),
         (&mut doors, &feed, left_sockets),
     );
     let begun = Box::pin(begun).await;
@@ -69,13 +71,18 @@ pub(super) async fn assemble(options: Options) -> Result<Assembly, Ended> {
 /// Begins with pages, rules and ticks.
 async fn begin(
     options: Options,
-    (started, loaded): (Instant, Loaded),
+    (started, begun_config, keep): (Instant, BegunConfig, RuleKeep),
     (doors, feed, left_sockets): (&mut Doors, &RuleFeed, bool),
 ) -> Result<(Box<Keeper>, Ticking, Option<Recorder>), Ended> {
-    let Loaded { config, warnings } = loaded;
+    let BegunConfig { loaded, refused } = begun_config;
+    let Loaded {
+        config,
+        warnings,
+        files,
+    } = loaded;
     let (tenants, pages, taking) =
         Box::pin(tenants(&options, &config, (doors, left_sockets))).await?;
-    let begun = Box::pin(begin_rules(feed, &tenants, &options)).await?;
+    let begun = Box::pin(begin_rules(feed, &tenants, (keep, options.strict))).await?;
     taking.count_others(&tenants);
     let metrics = Arc::new(make_metrics()?);
     let Begun {
@@ -107,6 +114,7 @@ async fn begin(
     });
     context.warnings.set(warnings);
     let mut keeper = keeper(config, options.config, context, begun);
+    keeper.begin_with(files, refused);
     if let Some(recorder) = &recorder {
         keeper.record_config(recorder.notes());
     }
@@ -136,11 +144,10 @@ fn tenant_names(config: &Config) -> impl Iterator<Item = Arc<str>> {
 async fn begin_rules(
     feed: &RuleFeed,
     tenants: &Tenants,
-    options: &Options,
+    (keep, strict): (RuleKeep, bool),
 ) -> Result<Box<(begin_rules::Begun, RuleKeep)>, Ended> {
-    let keep = RuleKeep::start(&options.state);
     let begun = Box::pin(begin_rules::begin(feed, tenants, &keep)).await;
-    if options.strict && !begun.faults.is_empty() {
+    if strict && !begun.faults.is_empty() {
         return Err(Ended::Invalid(begun.faults));
     }
     Ok(Box::new((begun, keep)))
@@ -185,14 +192,6 @@ fn facts(
             .then_some(config.http.metrics_listen),
         missing_socket: None,
     }
-}
-
-fn load(given: &Given) -> Result<Loaded, Ended> {
-    let loaded = given.load().map_err(Ended::Invalid)?;
-    for warning in &loaded.warnings {
-        tracing::warn!(event = "rule_warning", "{warning}");
-    }
-    Ok(loaded)
 }
 
 /// The default tenant and those of the configuration, with the role of the tick on each one's pages.

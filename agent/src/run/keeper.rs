@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use tidegate_segment::clock::monotonic_ns;
 use tracing::Instrument as _;
 
+use super::awaited_file::AwaitedFile;
 use super::bulkheads::BulkheadKeeper;
 use super::escalation::Escalations;
 use super::live::{self, LiveLine, print};
@@ -21,6 +22,7 @@ use crate::door;
 use crate::host::Agent;
 use crate::recording::Notes;
 use crate::schema::fault::Fault;
+use crate::schema::source::Source;
 use crate::telemetry::reload::Instead;
 use crate::tenant::breakers::BreakerWatch;
 
@@ -41,8 +43,12 @@ pub(super) struct Keeper {
     rules: usize,
     /// Faults that were told last, until a reload succeeds.
     complained: Vec<Fault>,
-    /// Where good rules are kept for the next start.
+    /// Where good rules and the configuration are kept for the next start.
     keep: RuleKeep,
+    /// The files of the configuration in force.
+    files: Vec<Source>,
+    /// Looks at a file that was at fault at the start.
+    awaited: AwaitedFile,
     /// What the service manager was told last of how the agent is.
     told_state: String,
     live: LiveLine,
@@ -78,6 +84,8 @@ impl Keeper {
             rules,
             complained: Vec::new(),
             keep,
+            files: Vec::new(),
+            awaited: AwaitedFile::default(),
             told_state: String::new(),
             live: LiveLine::new(),
             breakers: BTreeMap::new(),
@@ -99,14 +107,23 @@ impl Keeper {
     }
 
     fn note_config(&self) {
-        let (Some(recording), Some(file)) = (&self.recording, &self.given.file) else {
-            return;
-        };
-        match std::fs::read_to_string(file) {
-            Ok(text) => recording.tell_config(text),
-            Err(error) => {
-                tracing::warn!(event = "recording_failed", %error, "the configuration is not recorded");
-            }
+        if let (Some(recording), Some(file)) = (&self.recording, self.files.first()) {
+            recording.tell_config(file.text().to_owned());
+        }
+    }
+
+    /// The files of the configuration that the agent started with, and what was refused in their place.
+    pub(super) fn begin_with(
+        &mut self,
+        files: Vec<Source>,
+        refused: Option<(Instead, Vec<Fault>)>,
+    ) {
+        self.files = files;
+        if let Some((instead, faults)) = refused {
+            self.awaited = AwaitedFile::of(self.given.clone());
+            self.complain(instead, &faults);
+        } else {
+            self.keep.keep_configuration(&self.files);
         }
     }
 
@@ -142,8 +159,11 @@ impl Keeper {
         // Who asks is told, also what was told before.
         self.complained.clear();
         match reload::config(&self.given, &mut self.config, &self.context.control) {
-            Ok(warnings) => {
+            Ok((warnings, files)) => {
                 self.context.warnings.set(warnings);
+                self.files = files;
+                self.keep.keep_configuration(&self.files);
+                self.awaited = AwaitedFile::default();
                 self.note_config();
                 self.context.reload.succeed_with_configuration();
                 *feed = RuleFeed::open(&self.config).await;
@@ -315,10 +335,13 @@ impl Keeper {
     }
 
     /// What is done ten times a second, and once a second.
-    pub(super) async fn tend(&mut self) {
+    pub(super) async fn tend(&mut self, feed: &mut RuleFeed) {
         if self.tenths.is_multiple_of(10) {
             self.show();
             Box::pin(self.strain_rules()).await;
+            if self.awaited.is_right() {
+                Box::pin(self.reload(feed)).await;
+            }
         }
         self.tenths = self.tenths.wrapping_add(1);
         Box::pin(self.look_at_resources()).await;

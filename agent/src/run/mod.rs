@@ -5,6 +5,8 @@
 //! answer; what is measured comes with the first ticks.
 
 mod assembly;
+mod awaited_file;
+mod begin_config;
 mod begin_rules;
 mod bulkheads;
 mod escalation;
@@ -40,7 +42,7 @@ pub struct Options {
     pub directory: PathBuf,
     /// Directory of what lasts.
     pub state: PathBuf,
-    /// Whether a fault in the rules keeps the agent from starting.
+    /// Whether a fault in configuration or rules keeps the agent from starting.
     pub strict: bool,
     /// Where the kernel's files are.
     pub roots: Roots,

@@ -17,6 +17,7 @@ use crate::rule::expiry::Moment;
 use crate::rule_source::of_config::TenantSources;
 use crate::rule_source::{SourceSet, check};
 use crate::schema::fault::Fault;
+use crate::schema::source::Source;
 use crate::tenant::Tenant;
 use crate::tenant::directory::{PublishFault, Published, TooSoon};
 use crate::tenant::rule_index::RuleIndex;
@@ -193,7 +194,7 @@ async fn publish(rules: &Arc<RuleSet>, tenant: &Tenant) -> Result<Published, Rul
 
 /// Reads the configuration again and puts in force what can change while the agent runs.
 ///
-/// Returns what is odd about it.
+/// Returns what is odd about it, and its files.
 ///
 /// # Errors
 /// Every fault of the file; the configuration before stays in force.
@@ -201,10 +202,11 @@ pub(super) fn config(
     given: &Given,
     now: &mut Box<Config>,
     handle: &Handle,
-) -> Result<Vec<Fault>, Vec<Fault>> {
+) -> Result<(Vec<Fault>, Vec<Source>), Vec<Fault>> {
     let Loaded {
         config: next,
         warnings,
+        files,
     } = given.load()?;
     // It would hinder the next start alone, which nobody watches.
     if let Some(fault) = check::of_machine(&next, given.file.as_deref()) {
@@ -224,7 +226,7 @@ pub(super) fn config(
         tracing::warn!(event = "settings_refused", %overrun, "the settings of the scopes stay as they are");
     }
     *now = next;
-    Ok(warnings)
+    Ok((warnings, files))
 }
 
 /// Sections that differ and are fixed for the life of the process.

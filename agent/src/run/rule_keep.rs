@@ -1,17 +1,18 @@
-//! Keeps good rules for the next start, by a thread of its own: a disk that hangs holds no reload up.
+//! Keeps good rules and the good configuration for the next start, by a thread of its own: a disk that hangs holds no reload up.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 use crate::background::{Background, END_WITHIN};
-use crate::config::TENANTS_MAX;
+use crate::config::{DEFAULT_TENANT, TENANTS_MAX};
 use crate::rule_source::SourceSet;
-use crate::rule_source::last_good::{Document, Fault, Key, LastGood};
+use crate::rule_source::last_good::{CONFIGURATION, Document, Fault, Key, LastGood};
+use crate::schema::source::Source;
 
-/// Sets that wait at most: one of each tenant, and as many again.
-const QUEUE: usize = 2 * (TENANTS_MAX + 1);
+/// Sets that wait at most: one of each tenant and the configuration, and as many again.
+const QUEUE: usize = 2 * (TENANTS_MAX + 2);
 
 #[derive(Debug)]
 struct Job {
@@ -19,7 +20,7 @@ struct Job {
     documents: Vec<Document>,
 }
 
-/// The rules that were good last, by tenant.
+/// The rules that were good last, by tenant, and the configuration.
 #[derive(Debug)]
 pub(super) struct RuleKeep {
     store: LastGood,
@@ -44,9 +45,6 @@ impl RuleKeep {
 
     /// Keeps what a tenant's rules were made of: the texts of each kind of source together.
     pub(super) fn keep(&self, tenant: &str, sets: impl Iterator<Item: Borrow<SourceSet>>) {
-        let Some((queue, _thread)) = &self.writer else {
-            return;
-        };
         let mut by_kind: BTreeMap<&'static str, Vec<Document>> = BTreeMap::new();
         for set in sets {
             let set: &SourceSet = set.borrow();
@@ -54,21 +52,52 @@ impl RuleKeep {
             documents.extend(set.documents.iter().cloned());
         }
         for (kind, documents) in by_kind {
-            let key = key(tenant, kind);
-            if queue.try_send(Job { key, documents }).is_err() {
-                tracing::warn!(
-                    event = "last_good_not_kept",
-                    tenant,
-                    "{NOT_KEPT}: the disk does not keep up"
-                );
-            }
+            self.push(key(tenant, kind), documents);
         }
+    }
+
+    fn push(&self, key: Key, documents: Vec<Document>) {
+        let Some((queue, _thread)) = &self.writer else {
+            return;
+        };
+        if let Err(error) = queue.try_send(Job { key, documents }) {
+            let (TrySendError::Full(job) | TrySendError::Disconnected(job)) = error;
+            let tenant = job.key.tenant;
+            tracing::warn!(
+                event = "last_good_not_kept",
+                tenant,
+                "{NOT_KEPT}: the disk does not keep up"
+            );
+        }
+    }
+
+    /// Keeps the files of a configuration. Without files there is nothing that could be at fault at the next start.
+    pub(super) fn keep_configuration(&self, files: &[Source]) {
+        if files.is_empty() {
+            return;
+        }
+        let documents = files.iter().map(|file| Document {
+            name: file.name().to_string(),
+            text: file.text().to_owned(),
+        });
+        self.push(key(DEFAULT_TENANT, CONFIGURATION), documents.collect());
+    }
+
+    /// The files of the last good configuration, if they are kept.
+    pub(super) fn load_configuration(&self) -> Option<Vec<Source>> {
+        let documents = self.load(DEFAULT_TENANT, CONFIGURATION)?;
+        let files = documents.into_iter();
+        Some(
+            files
+                .map(|file| Source::new(file.name, file.text))
+                .collect(),
+        )
     }
 
     /// What is kept of a tenant from this kind of source. What cannot be taken is said and counts as nothing.
     pub(super) fn load(&self, tenant: &str, kind: &'static str) -> Option<Vec<Document>> {
         let loaded = self.store.load(&key(tenant, kind));
-        let said = |error: &Fault| tracing::warn!(event = "last_good_refused", %error, "the last good rules are not taken");
+        let said = |error: &Fault| tracing::warn!(event = "last_good_refused", %error, "what was kept as last good is not taken");
         loaded.inspect_err(said).ok().flatten()
     }
 
@@ -81,8 +110,7 @@ impl RuleKeep {
     }
 }
 
-const NOT_KEPT: &str =
-    "the rules in force are not kept: a start with a fault in the rules has no last good ones";
+const NOT_KEPT: &str = "what is in force is not kept: a start with a fault in rules or configuration has no last good one";
 
 fn key(tenant: &str, kind: &'static str) -> Key {
     Key {

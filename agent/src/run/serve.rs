@@ -51,7 +51,7 @@ pub(super) async fn serve(assembled: Assembly) -> Result<(), Ended> {
                 ready = true;
                 ready::ready();
             }
-            _ = tenth.tick() => Box::pin(kept.tend()).await,
+            _ = tenth.tick() => Box::pin(kept.tend(&mut feed)).await,
             () = kept.next_end() => Box::pin(kept.end_rules()).await,
             _ = reload.recv() => Box::pin(kept.reload(&mut feed)).await,
             () = feed.changed() => Box::pin(kept.reload_rules(&feed)).await,

@@ -19,6 +19,10 @@ pub enum Instead {
     LastGood,
     /// At the start: no rules, for want of good ones.
     Nothing,
+    /// At the start: the last good configuration, as it was kept on disk.
+    LastGoodConfiguration,
+    /// At the start: the defaults, for want of a good configuration.
+    Defaults,
 }
 
 impl Instead {
@@ -30,11 +34,33 @@ impl Instead {
             Self::Ended => "rules that have ended stay in force",
             Self::LastGood => "the last good rules are in force",
             Self::Nothing => "no rules are in force; adaptive limits are",
+            Self::LastGoodConfiguration => "the last good configuration is in force",
+            Self::Defaults => "no good configuration is kept: the defaults are in force",
         }
     }
 
     const fn is_of_start(self) -> bool {
-        matches!(self, Self::LastGood | Self::Nothing)
+        matches!(
+            self,
+            Self::LastGood | Self::Nothing | Self::LastGoodConfiguration | Self::Defaults
+        )
+    }
+
+    /// What was refused.
+    const fn of(self) -> &'static str {
+        if self.is_of_configuration() {
+            "configuration"
+        } else {
+            "rules"
+        }
+    }
+
+    /// Whether it is about the configuration, not about rules.
+    const fn is_of_configuration(self) -> bool {
+        matches!(
+            self,
+            Self::Configuration | Self::LastGoodConfiguration | Self::Defaults
+        )
     }
 }
 
@@ -43,6 +69,8 @@ impl Instead {
 pub struct Refused {
     /// Whether the agent started with it.
     at_start: bool,
+    /// What: `rules` or `configuration`.
+    of: String,
     /// Seconds ago.
     ago_s: f64,
     faults: usize,
@@ -57,15 +85,16 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             at_start,
+            of,
             ago_s,
             faults,
             first_place,
             instead,
         } = self;
         let what = if *at_start {
-            "rules refused at the start"
+            format!("{of} refused at the start")
         } else {
-            "last reload refused"
+            "last reload refused".to_owned()
         };
         let ago = ago(*ago_s);
         let faults_word = if *faults == 1 { "fault" } else { "faults" };
@@ -114,7 +143,7 @@ impl LastReading {
     }
 
     fn of(&self, instead: Instead) -> &Mutex<Option<Box<Noted>>> {
-        if instead == Instead::Configuration {
+        if instead.is_of_configuration() {
             &self.configuration
         } else {
             &self.rules
@@ -145,6 +174,7 @@ impl LastReading {
         let ago_ns = monotonic_ns().saturating_sub(noted.at_ns);
         Some(Refused {
             at_start: noted.instead.is_of_start(),
+            of: noted.instead.of().to_owned(),
             ago_s: std::time::Duration::from_nanos(ago_ns).as_secs_f64(),
             faults: noted.faults,
             first_place: noted.first_place.clone(),
@@ -197,5 +227,17 @@ mod tests {
         assert_eq!(refused.first_place, "tidegate.toml:3:9");
         last.succeed_with_configuration();
         assert!(last.succeeded() && last.refused().is_none());
+        last.refuse(
+            Instead::LastGoodConfiguration,
+            1,
+            "tidegate.toml:3:9".to_owned(),
+        );
+        last.succeed();
+        assert!(!last.succeeded());
+        let told = last.refused().unwrap().to_string();
+        assert!(
+            told.starts_with("configuration refused at the start "),
+            "{told}"
+        );
     }
 }
