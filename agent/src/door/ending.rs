@@ -5,6 +5,7 @@ use std::num::NonZero;
 
 use procfs::process::Process;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 /// Longest wait for its end.
@@ -18,21 +19,26 @@ const EXITING: u32 = 4;
 /// SIGKILL in the sets of signals of `/proc/PID/status`.
 const KILL: u64 = 1 << 8;
 
-/// Waits for the end of a process, if it is ending; whether it has ended.
+/// No wait.
+const NO_WAIT: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 0,
+};
+
+/// Waits for the end of a process, if it is ending; whether it has ended, now or before.
 pub(super) fn wait_for(pid: NonZero<u32>) -> bool {
     let id = i32::try_from(pid.get()).ok();
     let Some(id) = id.and_then(Pid::from_raw) else {
         return false;
     };
     // Before the look, so that what ends is what was looked at.
-    let Ok(pidfd) = pidfd_open(id, PidfdFlags::empty()) else {
-        return false;
+    let pidfd = match pidfd_open(id, PidfdFlags::empty()) {
+        Ok(pidfd) => pidfd,
+        Err(errno) => return errno == Errno::SRCH,
     };
-    if !is_ending(id) {
-        return false;
-    }
+    let wait = if is_ending(id) { WAIT_MAX } else { NO_WAIT };
     let mut ended = [PollFd::new(&pidfd, PollFlags::IN)];
-    poll(&mut ended, Some(&WAIT_MAX)).is_ok_and(|ready| ready > 0)
+    poll(&mut ended, Some(&wait)).is_ok_and(|ready| ready > 0)
 }
 
 fn is_ending(pid: Pid) -> bool {
@@ -68,6 +74,6 @@ mod tests {
         child.kill().unwrap();
         assert!(wait_for(pid));
         child.wait().unwrap();
-        assert!(!wait_for(pid), "it is gone");
+        assert!(wait_for(pid), "it is gone");
     }
 }
