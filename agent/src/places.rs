@@ -130,7 +130,7 @@ struct Taken {
 
 /// Places that are held until this is dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct HeldPlaces {
     places: Arc<Places>,
     holder: Holder,
     count: usize,
@@ -156,7 +156,7 @@ impl Places {
     ///
     /// # Errors
     /// There is none left, or none for this user or process.
-    pub fn take(self: &Arc<Self>, holder: Holder) -> Result<Place, NoPlace> {
+    pub fn take(self: &Arc<Self>, holder: Holder) -> Result<HeldPlaces, NoPlace> {
         self.take_many(holder, 1)
     }
 
@@ -164,7 +164,11 @@ impl Places {
     ///
     /// # Errors
     /// There are not so many left, or not for this user or process.
-    pub fn take_many(self: &Arc<Self>, holder: Holder, count: usize) -> Result<Place, NoPlace> {
+    pub fn take_many(
+        self: &Arc<Self>,
+        holder: Holder,
+        count: usize,
+    ) -> Result<HeldPlaces, NoPlace> {
         let mut taken = self.taken.lock();
         let full = taken.full_for(self.bound, holder, count);
         if let Some((full, most)) = full {
@@ -180,7 +184,7 @@ impl Places {
         }
         taken.add(holder, count);
         drop(taken);
-        Ok(Place {
+        Ok(HeldPlaces {
             places: Arc::clone(self),
             holder,
             count,
@@ -191,7 +195,11 @@ impl Places {
     ///
     /// # Errors
     /// There are not so many left, or not for this user or process.
-    pub fn take_up_to(self: &Arc<Self>, holder: Holder, count: usize) -> Result<Place, NoPlace> {
+    pub fn take_up_to(
+        self: &Arc<Self>,
+        holder: Holder,
+        count: usize,
+    ) -> Result<HeldPlaces, NoPlace> {
         let most = self.bound.process.min(self.bound.user);
         self.take_many(holder, count.min(most))
     }
@@ -259,14 +267,14 @@ fn lower<K: Hash + Eq>(held: &mut HashMap<K, usize>, key: &K, count: usize) {
     }
 }
 
-impl Place {
+impl HeldPlaces {
     /// Who holds it.
     pub const fn holder(&self) -> Holder {
         self.holder
     }
 }
 
-impl Drop for Place {
+impl Drop for HeldPlaces {
     fn drop(&mut self) {
         self.places.taken.lock().remove(self.holder, self.count);
     }
@@ -328,7 +336,7 @@ mod tests {
     fn field_b3_however_many_users_take_all_they_get_one_more_finds_a_place() {
         let places = places(1024);
         let mut held = Vec::new();
-        let takes = |held: &mut Vec<Place>, uid| {
+        let takes = |held: &mut Vec<HeldPlaces>, uid| {
             let before = held.len();
             let own = (1..).map_while(|pid| places.take(holder(uid, pid)).ok());
             held.extend(own);
@@ -359,7 +367,7 @@ mod tests {
         ) {
             let places = places(all);
             let bound = Bound::parts(all, 2, 4);
-            let mut held: Vec<Place> = Vec::new();
+            let mut held: Vec<HeldPlaces> = Vec::new();
             for (uid, pid, count, gives_back) in steps {
                 if gives_back && !held.is_empty() {
                     held.swap_remove(count % held.len());

@@ -40,9 +40,9 @@ pub fn json(text: &str) -> String {
 
 /// Shows as [`plain`] does.
 #[derive(Debug, Clone, Copy)]
-pub struct Plain<T>(pub T);
+pub struct PlainText<T>(pub T);
 
-impl<T: Display> Display for Plain<T> {
+impl<T: Display> Display for PlainText<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(Escaping(f), "{}", self.0)
     }
@@ -134,7 +134,7 @@ mod tests {
             ),
         ] {
             assert_eq!(plain(text), shown);
-            assert_eq!(Plain(text).to_string(), shown);
+            assert_eq!(PlainText(text).to_string(), shown);
         }
         assert_eq!(lines("a\nb\u{85}\n"), "a\nb\\u{85}\n");
     }

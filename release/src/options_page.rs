@@ -3,8 +3,8 @@
 use roff::{Inline, Roff, bold, roman};
 use tidegate_agent::config::Config;
 use tidegate_agent::rule::file::RuleFile;
-use tidegate_agent::schema::kind::Shown;
-use tidegate_agent::schema::settings::{Row, Settings as _};
+use tidegate_agent::schema::kind::ShownValue;
+use tidegate_agent::schema::settings::{OptionRow, OptionTable as _};
 
 use crate::PackagedFile;
 
@@ -48,7 +48,7 @@ struct Page {
 }
 
 impl Page {
-    fn of(&self, rows: &[Row]) -> PackagedFile {
+    fn of(&self, rows: &[OptionRow]) -> PackagedFile {
         let version = concat!("tidegate ", env!("CARGO_PKG_VERSION"));
         let mut page = Roff::new();
         page.control("TH", [self.name, "5", "", version, "Tidegate"]);
@@ -69,12 +69,12 @@ impl Page {
 }
 
 /// The options of a table, then the tables in it, each under a heading of its own.
-fn table(page: &mut Roff, path: &str, rows: &[Row]) {
+fn table(page: &mut Roff, path: &str, rows: &[OptionRow]) {
     for row in rows {
         let default = match &row.shown {
-            Shown::Value(value) => format!("Default: {value}."),
-            Shown::Unset(example) => format!("Not set by default; for example {example}."),
-            Shown::Table(_) | Shown::Tables(_) => continue,
+            ShownValue::Value(value) => format!("Default: {value}."),
+            ShownValue::Unset(example) => format!("Not set by default; for example {example}."),
+            ShownValue::Table(_) | ShownValue::Tables(_) => continue,
         };
         page.control("TP", []);
         page.text([bold(row.key)]);
@@ -90,9 +90,9 @@ fn table(page: &mut Roff, path: &str, rows: &[Row]) {
             format!("{path}.{}", row.key)
         };
         let (heading, inner) = match &row.shown {
-            Shown::Value(_) | Shown::Unset(_) => continue,
-            Shown::Table(inner) => (format!("[{path}]"), inner),
-            Shown::Tables(inner) => (format!("[[{path}]]"), inner),
+            ShownValue::Value(_) | ShownValue::Unset(_) => continue,
+            ShownValue::Table(inner) => (format!("[{path}]"), inner),
+            ShownValue::Tables(inner) => (format!("[[{path}]]"), inner),
         };
         page.control("SH", [heading.as_str()]);
         page.text([docs(row)]);
@@ -100,7 +100,7 @@ fn table(page: &mut Roff, path: &str, rows: &[Row]) {
     }
 }
 
-fn docs(row: &Row) -> Inline {
+fn docs(row: &OptionRow) -> Inline {
     let lines: Vec<&str> = row.docs.iter().map(|line| line.trim()).collect();
     roman(lines.join(" "))
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::confined::Confined;
+use crate::confined::ConfinedProcess;
 use crate::program::Program;
 use crate::until::SOON;
 
@@ -62,7 +62,7 @@ impl Actor {
     ///
     /// # Panics
     /// If it does not start and connect.
-    pub fn start_in(group: &Confined, runtime_dir: &Path) -> Self {
+    pub fn start_in(group: &ConfinedProcess, runtime_dir: &Path) -> Self {
         Self::run(group.command(Program::Actor).arg(runtime_dir))
     }
 

@@ -43,7 +43,7 @@ const LOG: &str = "log";
 
 /// What came back over HTTP.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct HttpReply {
     /// Status code; 0 where there was none.
     pub status: u16,
     /// Body.
@@ -263,7 +263,7 @@ impl Agent {
     /// # Panics
     /// If it does not answer.
     #[expect(clippy::expect_used, reason = "a test ends here")]
-    pub fn ask_http(&self, method: &str, path: &str, body: &str) -> Answer {
+    pub fn ask_http(&self, method: &str, path: &str, body: &str) -> HttpReply {
         let mut stream = UnixStream::connect(self.runtime_dir().join("http.sock"))
             .expect("the agent takes connections");
         stream
@@ -283,7 +283,7 @@ impl Agent {
             .expect("the agent answers");
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
         let status = head.split(' ').nth(1).and_then(|code| code.parse().ok());
-        Answer {
+        HttpReply {
             status: status.unwrap_or(0),
             body: body.to_owned(),
         }

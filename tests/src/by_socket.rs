@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use tidegate_abi::decision::Outcome;
-use tidegate_abi::message::{Answer, Ask, TOKEN};
+use tidegate_abi::message::{EnterAnswer, EnterRequest, TOKEN};
 use tidegate_agent::caller::GateConnection;
 
 use crate::until::SOON;
@@ -25,7 +25,7 @@ pub enum BySocket {
 
 /// What names a permit.
 #[derive(Debug)]
-pub enum Given {
+pub enum PermitName {
     /// A permit over `gate.sock`.
     Gate([u8; TOKEN]),
     /// A permit over HTTP.
@@ -51,17 +51,17 @@ impl BySocket {
     ///
     /// # Errors
     /// The agent gives no answer.
-    pub fn enter(&mut self, resource: &str) -> Fallible<Result<Given, String>> {
+    pub fn enter(&mut self, resource: &str) -> Fallible<Result<PermitName, String>> {
         match self {
-            Self::Gate(gate) => Ok(match gate.enter(Ask::of(resource))? {
-                Answer::Admitted { token, .. } => Ok(Given::Gate(token)),
-                Answer::Refused { reason, .. } => Err(reason.name().to_owned()),
+            Self::Gate(gate) => Ok(match gate.enter(EnterRequest::of(resource))? {
+                EnterAnswer::Admitted { token, .. } => Ok(PermitName::Gate(token)),
+                EnterAnswer::Refused { reason, .. } => Err(reason.name().to_owned()),
             }),
             Self::Http(stream) => {
                 let answer = post(stream, "/v1/enter", &json!({ "resource": resource }))?;
                 let word = |name: &str| answer.get(name)?.as_str().map(str::to_owned);
                 Ok(word("permit")
-                    .map(Given::Http)
+                    .map(PermitName::Http)
                     .ok_or_else(|| word("reason").unwrap_or_else(|| answer.to_string())))
             }
         }
@@ -71,10 +71,10 @@ impl BySocket {
     ///
     /// # Errors
     /// The agent has no such permit, or gives no answer.
-    pub fn exit(&mut self, given: Given) -> Fallible<()> {
+    pub fn exit(&mut self, given: PermitName) -> Fallible<()> {
         match (self, given) {
-            (Self::Gate(gate), Given::Gate(token)) => Ok(gate.exit(token, Outcome::Ok)?),
-            (Self::Http(stream), Given::Http(permit)) => {
+            (Self::Gate(gate), PermitName::Gate(token)) => Ok(gate.exit(token, Outcome::Ok)?),
+            (Self::Http(stream), PermitName::Http(permit)) => {
                 let body = json!({ "permit": permit, "outcome": "ok" });
                 let answer = post(stream, "/v1/exit", &body)?;
                 if answer == json!({}) {
@@ -82,7 +82,7 @@ impl BySocket {
                 }
                 Err(answer.to_string().into())
             }
-            (Self::Gate(_) | Self::Http(_), Given::Gate(_) | Given::Http(_)) => {
+            (Self::Gate(_) | Self::Http(_), PermitName::Gate(_) | PermitName::Http(_)) => {
                 Err("a permit of the other door".into())
             }
         }

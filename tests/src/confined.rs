@@ -13,7 +13,7 @@ use crate::until::SOON;
 
 /// A process in a v1 group of its own; both are gone when dropped.
 #[derive(Debug)]
-pub struct Confined {
+pub struct ConfinedProcess {
     /// Path of the group below the mounts.
     pub cgroup: String,
     /// In the cpu and in the cpuacct hierarchy.
@@ -21,7 +21,7 @@ pub struct Confined {
     child: Child,
 }
 
-impl Confined {
+impl ConfinedProcess {
     /// `None`, after saying so, where the machine has no v1 cpu controller, or this user may not make
     /// groups.
     ///
@@ -107,7 +107,7 @@ impl Confined {
     }
 }
 
-impl Confined {
+impl ConfinedProcess {
     /// Ends what the process has started, as far as it is in the group.
     fn end_others(&self) {
         let [cpu, _cpuacct] = &self.dirs;
@@ -125,7 +125,7 @@ impl Confined {
     }
 }
 
-impl Drop for Confined {
+impl Drop for ConfinedProcess {
     fn drop(&mut self) {
         let ended = self.child.kill().and_then(|()| self.child.wait());
         self.end_others();

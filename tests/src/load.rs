@@ -6,9 +6,9 @@ use rustix::process::{Pid, Signal, kill_process};
 
 /// Processes that want a CPU each, for so long and no longer; none is left when it is dropped.
 #[derive(Debug)]
-pub struct Load(Vec<Child>);
+pub struct CpuHogs(Vec<Child>);
 
-impl Load {
+impl CpuHogs {
     /// Starts so many.
     ///
     /// # Panics
@@ -37,7 +37,7 @@ impl Load {
     }
 }
 
-impl Drop for Load {
+impl Drop for CpuHogs {
     fn drop(&mut self) {
         for child in &mut self.0 {
             // It passes the signal on to its loop. One that was waited for is none any more.

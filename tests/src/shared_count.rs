@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::time::Instant;
 
-use tidegate_segment::os::memfd::{self, Kind};
+use tidegate_segment::os::memfd::{self, MemoryKind};
 use tidegate_segment::page::Page;
 use tidegate_segment::sync::{Ordering, Word};
 
@@ -28,7 +28,7 @@ impl SharedCount {
     /// # Errors
     /// The kernel gives no memory file.
     pub fn create() -> io::Result<Self> {
-        let (page, file) = memfd::create(Kind::Ledger, WORDS).map_err(io::Error::other)?;
+        let (page, file) = memfd::create(MemoryKind::Ledger, WORDS).map_err(io::Error::other)?;
         Ok(Self { page, file })
     }
 
@@ -43,7 +43,7 @@ impl SharedCount {
     /// There is none at this path.
     pub fn open(path: &str) -> io::Result<Self> {
         let file = OwnedFd::from(OpenOptions::new().read(true).write(true).open(path)?);
-        let page = memfd::open(Kind::Ledger, &file, WORDS).map_err(io::Error::other)?;
+        let page = memfd::open(MemoryKind::Ledger, &file, WORDS).map_err(io::Error::other)?;
         Ok(Self { page, file })
     }
 

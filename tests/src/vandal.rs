@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use tidegate_segment::clock::monotonic_ns;
-use tidegate_segment::os::memfd::{self, Kind};
+use tidegate_segment::os::memfd::{self, MemoryKind};
 use tidegate_segment::page::Page;
 use tidegate_segment::sync::Ordering;
 
@@ -101,7 +101,7 @@ impl Vandal {
         let words = usize::try_from(service.welcome.ledger_words)?;
         Ok(Self {
             _service: service,
-            ledger: memfd::open(Kind::Ledger, &ledger, words)?,
+            ledger: memfd::open(MemoryKind::Ledger, &ledger, words)?,
         })
     }
 

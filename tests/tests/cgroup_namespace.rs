@@ -7,11 +7,11 @@ use std::process::Command;
 
 use tidegate_tests::actor::Actor;
 use tidegate_tests::agent::{Agent, CALM};
-use tidegate_tests::confined::Confined;
+use tidegate_tests::confined::ConfinedProcess;
 use tidegate_tests::{skip, until};
 
 /// A command that joins a group and runs what follows in a namespace whose top is that group, after `prepared`.
-fn inside(group: &Confined, prepared: &str) -> Option<Command> {
+fn inside(group: &ConfinedProcess, prepared: &str) -> Option<Command> {
     let name = group.cgroup.trim_start_matches('/');
     let join = format!(
         "for controller in cpu cpuacct; do echo $$ >/sys/fs/cgroup/$controller/{name}/cgroup.procs || exit; done; \
@@ -30,8 +30,8 @@ fn inside(group: &Confined, prepared: &str) -> Option<Command> {
     Some(command())
 }
 
-fn sleeping(name: &str) -> Option<Confined> {
-    Confined::start(name, Command::new("sleep").arg("600"))
+fn sleeping(name: &str) -> Option<ConfinedProcess> {
+    ConfinedProcess::start(name, Command::new("sleep").arg("600"))
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use tidegate_tests::agent::{Agent, CALM};
-use tidegate_tests::confined::Confined;
+use tidegate_tests::confined::ConfinedProcess;
 use tidegate_tests::program::Program;
 use tidegate_tests::{skip, until};
 
@@ -114,7 +114,7 @@ fn field_s19_a_group_that_only_other_controllers_have_is_told_with_what_makes_on
 
 #[test]
 fn field_s11_declared_cpus_are_told_and_that_the_quota_allows_others() {
-    let Some(group) = Confined::busy("declared") else {
+    let Some(group) = ConfinedProcess::busy("declared") else {
         return;
     };
     group.limit(50_000);

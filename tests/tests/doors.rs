@@ -24,7 +24,7 @@ use tidegate_abi::message::{FRAME_MAX, FaultCode, Message};
 use tidegate_agent::door::socket_path::{Access, place};
 use tidegate_client::{Client, OnMissingAgent};
 use tidegate_segment::clock::monotonic_ns;
-use tidegate_segment::os::way::Way;
+use tidegate_segment::os::way::TrustedPath;
 use tidegate_tests::actor::Actor;
 use tidegate_tests::agent::{Agent, CALM, ONE_SEAT};
 use tidegate_tests::program::Program;
@@ -66,7 +66,7 @@ fn field_b1_nobody_else_connects_at_any_moment_of_a_start() {
     }
     let directory = open_directory();
     umask(Mode::empty());
-    let way = Way::make(directory.path()).expect("the directory is ours");
+    let way = TrustedPath::make(directory.path()).expect("the directory is ours");
     let path = way.path().join("gate.sock");
     // The other user acts with the group of the test, which is root's.
     let access = Access {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tidegate_client::argument::text_hash;
-use tidegate_client::{Arg, Client, Door};
+use tidegate_client::{Arg, Client, Transport};
 use tidegate_tests::agent::{Agent, CALM};
 use tidegate_tests::program::Program;
 use tidegate_tests::until;
@@ -75,7 +75,7 @@ fn refused(explained: &Value, id: &str) -> Value {
 fn client(agent: &Agent) -> Client {
     let client = Client::builder().runtime_dir(agent.runtime_dir()).connect();
     let client = client.expect("the agent serves");
-    assert_eq!(client.status().door, Some(Door::Shm));
+    assert_eq!(client.status().door, Some(Transport::Shm));
     client
 }
 
@@ -85,7 +85,7 @@ fn each_rule_tells_what_it_refused_to_a_service_on_the_pages() {
     let client = client(&agent);
     let order = client.resource("order").expect("it is a name");
     let users = ["vip", "other", "third"].map(|user| {
-        let hash = text_hash(tidegate_client::argument::Kind::Text, user);
+        let hash = text_hash(tidegate_client::argument::ArgumentKind::Text, user);
         [Arg::One(hash)]
     });
     let ask = |user: usize| order.ask().args(&users[user]).enter();

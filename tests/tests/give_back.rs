@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tidegate_abi::decision::RefusalKind;
-use tidegate_client::{Client, Door};
+use tidegate_client::{Client, Transport};
 use tidegate_tests::agent::{Agent, CALM};
 use tidegate_tests::until;
 
@@ -44,7 +44,7 @@ max_resources = 32
 fn connect(agent: &Agent) -> Client {
     let client = Client::builder().runtime_dir(agent.runtime_dir()).connect();
     let client = client.expect("the agent serves");
-    assert_eq!(client.status().door, Some(Door::Shm));
+    assert_eq!(client.status().door, Some(Transport::Shm));
     client
 }
 

@@ -8,7 +8,7 @@ use std::fs;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tidegate_abi::message::NO_SEAT;
-use tidegate_segment::os::memfd::{self, Kind};
+use tidegate_segment::os::memfd::{self, MemoryKind};
 use tidegate_tests::actor::Actor;
 use tidegate_tests::agent::{Agent, CALM};
 use tidegate_tests::raw_service::RawService;
@@ -214,8 +214,8 @@ fn field_b13_a_forged_ledger_is_told_from_the_genuine_one_whoever_comes_first() 
 
 /// Hands back pages that it made itself, until somebody listens.
 fn lie(directory: &std::path::Path) -> RawService {
-    let (_board, board) = memfd::create(Kind::Board, 4096).expect("there is memory");
-    let (_ledger, ledger) = memfd::create(Kind::Ledger, 4096).expect("there is memory");
+    let (_board, board) = memfd::create(MemoryKind::Board, 4096).expect("there is memory");
+    let (_ledger, ledger) = memfd::create(MemoryKind::Ledger, 4096).expect("there is memory");
     let again = || RawService::again(directory, (1, 1), [&board, &ledger]).ok();
     until::found("an agent that answers", LATE, again).0
 }
@@ -240,7 +240,7 @@ fn field_b13_the_genuine_board_with_a_forged_ledger_counts_for_nothing() {
     };
     let seat = (own.welcome.seat, own.welcome.seat_generation);
     act_as(liar, || {
-        let (_page, forged) = memfd::create(Kind::Ledger, words).expect("there is memory");
+        let (_page, forged) = memfd::create(MemoryKind::Ledger, words).expect("there is memory");
         RawService::again(&directory, seat, [board, &forged]).expect("it is served all the same");
     });
     assert_eq!(refused(&agent, "forged"), 1, "{}", agent.log());

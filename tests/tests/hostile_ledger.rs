@@ -6,7 +6,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 use tidegate_tests::actor::Actor;
-use tidegate_tests::agent::{Agent, Answer, CALM};
+use tidegate_tests::agent::{Agent, CALM, HttpReply};
 use tidegate_tests::until::{self, SOON};
 use tidegate_tests::user::{self, act_as};
 use tidegate_tests::vandal::Scrawl;
@@ -96,7 +96,7 @@ impl Scene {
         }
     }
 
-    fn http(&self, method: &str, path: &str, body: &str) -> Answer {
+    fn http(&self, method: &str, path: &str, body: &str) -> HttpReply {
         let agent = &self.agent;
         act_as(BLUE, || agent.ask_http(method, path, body))
     }

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tidegate_abi::decision::Cause;
 use tidegate_abi::signal::SignalId;
-use tidegate_agent::control::{Declared, Driver, Handle, Plan};
-use tidegate_agent::procfs::{Fault, Roots};
-use tidegate_agent::signal::{Group, GroupKey, Readings, Sampler};
-use tidegate_limits::law::settings::Threads;
-use tidegate_limits::law::{Published, Settings};
-use tidegate_tests::confined::Confined;
+use tidegate_agent::control::{DeclaredGroup, Driver, Handle, Plan};
+use tidegate_agent::procfs::{NoValue, Roots};
+use tidegate_agent::signal::{GroupKey, Readings, Sampler, WatchedGroup};
+use tidegate_limits::law::settings::ThreadsSettings;
+use tidegate_limits::law::{LawSettings, PublishedLimits};
+use tidegate_tests::confined::ConfinedProcess;
 use tidegate_tests::skip;
 use tidegate_tests::ticks::until;
 
@@ -45,7 +45,7 @@ const JVM_UP: Duration = Duration::from_secs(90);
 struct Jvm {
     /// The launcher reads the program from here while it starts.
     _source: TempDir,
-    confined: Confined,
+    confined: ConfinedProcess,
     sampler: Sampler,
     key: GroupKey,
 }
@@ -56,7 +56,7 @@ impl Jvm {
         let dir = TempDir::new().expect("a temporary folder");
         let source = dir.path().join("Collecting.java");
         fs::write(&source, COLLECTING_JAVA).expect("writes the program");
-        let confined = Confined::start(
+        let confined = ConfinedProcess::start(
             name,
             java.args([option, "-Xmx64m"])
                 .arg(source)
@@ -94,7 +94,7 @@ fn a_jvm_that_collects_its_whole_heap_is_seen_from_outside() {
         let full = readings.value(SignalId::FullGc)?;
         Some(full > 2.0 && readings.value(SignalId::Threads)? > 150.0)
     });
-    let readings = jvm.sampler.group(jvm.key).map(Group::readings);
+    let readings = jvm.sampler.group(jvm.key).map(WatchedGroup::readings);
     assert!(is_seen, "{readings:?}");
     for id in [SignalId::GcShare, SignalId::GcCpu, SignalId::HeapUsed] {
         let share = readings.and_then(|readings| readings.value(id));
@@ -112,30 +112,30 @@ fn a_jvm_that_keeps_no_counters_is_not_measured_and_says_why() {
         // With all its threads it is up, and would have made the file.
         let is_up = readings.value(SignalId::Threads)? > 150.0;
         let missing = readings.get(SignalId::FullGc).get().err()?;
-        Some(is_up && missing.fault == Fault::NoPerfData)
+        Some(is_up && missing.fault == NoValue::NoPerfData)
     });
     assert!(
         says_why,
         "{:?}",
-        jvm.sampler.group(jvm.key).map(Group::readings)
+        jvm.sampler.group(jvm.key).map(WatchedGroup::readings)
     );
 }
 
 /// A control loop that watches a JVM's group and does nothing of its own accord: the machine may be
 /// busy with other work.
 fn control_of(jvm: &Jvm) -> (Box<Driver>, Handle) {
-    let mut settings = Settings {
-        threads: Some(Threads {
+    let mut settings = LawSettings {
+        threads: Some(ThreadsSettings {
             hold_ns: 5_000_000_000,
-            ..Threads::over(150)
+            ..ThreadsSettings::over(150)
         }),
-        ..Settings::default()
+        ..LawSettings::default()
     };
     settings.marks.load = None;
     if let Some(marks) = &mut settings.marks.cpu {
         marks.sustain_ns = u64::MAX;
     }
-    let declared = Declared {
+    let declared = DeclaredGroup {
         name: "jvm".into(),
         cgroup: jvm.confined.cgroup.as_str().into(),
         cpus: None,
@@ -155,7 +155,7 @@ fn full_collections_lower_the_mark_and_threads_the_limit_and_both_come_back() {
     };
     let (mut driver, handle) = control_of(&jvm);
     let start = Instant::now();
-    let mut becomes = |what: &str, wanted: fn(&Published) -> bool| {
+    let mut becomes = |what: &str, wanted: fn(&PublishedLimits) -> bool| {
         let mut last = None;
         let seen = until(start, 2 * JVM_UP, |now_ns| {
             driver.tick(now_ns, Duration::ZERO);

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tidegate_abi::signal::SignalId;
 use tidegate_agent::procfs::Roots;
-use tidegate_agent::signal::{Group, Readings, Sampler};
-use tidegate_tests::confined::Confined;
+use tidegate_agent::signal::{Readings, Sampler, WatchedGroup};
+use tidegate_tests::confined::ConfinedProcess;
 use tidegate_tests::machine::checkout;
 use tidegate_tests::skip;
 use tidegate_tests::ticks::until;
@@ -131,7 +131,8 @@ fn check(java: &str, name: &str, options: &[&str], right: Right) -> bool {
     let dir = TempDir::new().expect("a temporary folder");
     compile(dir.path());
     let at = |file: &str| dir.path().join(file);
-    let Some(confined) = Confined::start(name, &mut working(java, options, dir.path())) else {
+    let Some(confined) = ConfinedProcess::start(name, &mut working(java, options, dir.path()))
+    else {
         return false;
     };
     let mut sampler = Sampler::new(Roots::default());
@@ -150,7 +151,7 @@ fn check(java: &str, name: &str, options: &[&str], right: Right) -> bool {
     assert!(
         up.is_some(),
         "{what}: {:?}",
-        sampler.group(key).map(Group::readings)
+        sampler.group(key).map(WatchedGroup::readings)
     );
     let before = logged(&at("gc.log"));
     fs::write(at("go"), "").expect("tells it to go");

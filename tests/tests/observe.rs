@@ -3,7 +3,7 @@
 #![cfg(test)]
 
 use serde_json::Value;
-use tidegate_client::{Client, Door};
+use tidegate_client::{Client, Transport};
 use tidegate_tests::actor::Actor;
 use tidegate_tests::agent::{Agent, ONE_SEAT};
 use tidegate_tests::until::{self, SOON};
@@ -31,7 +31,7 @@ impl Doors {
         let actor = Actor::start(&agent.runtime_dir());
         let socket = Client::builder().runtime_dir(agent.runtime_dir());
         let socket = socket.connect().expect("the agent is there");
-        assert_eq!(socket.status().door, Some(Door::Socket));
+        assert_eq!(socket.status().door, Some(Transport::Socket));
         Self { actor, socket }
     }
 

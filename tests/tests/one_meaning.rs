@@ -7,14 +7,14 @@ use std::process::Command;
 use serde_json::Value;
 use tidegate_tests::actor::Actor;
 use tidegate_tests::agent::{Agent, CALM};
-use tidegate_tests::confined::Confined;
+use tidegate_tests::confined::ConfinedProcess;
 use tidegate_tests::until::{self, SOON};
 
 /// Requests of each door, one at a time.
 const REQUESTS: u64 = 60;
 
 /// Settings of a scope as they are shipped, beside a host that limits nothing; its CPU mark is passed soon.
-fn shipped(group: &Confined) -> String {
+fn shipped(group: &ConfinedProcess) -> String {
     format!(
         "{CALM}
 [[scope]]
@@ -36,7 +36,7 @@ tight_per_cpu = 16.0
 }
 
 /// A scope that limits nothing.
-fn calm(group: &Confined) -> String {
+fn calm(group: &ConfinedProcess) -> String {
     let cgroup = &group.cgroup;
     format!("{CALM}[[scope]]\nname = \"inside\"\ncgroup = \"{cgroup}\"\n")
 }
@@ -74,7 +74,7 @@ fn passed(answer: &str) -> u64 {
 
 #[test]
 fn alone_field_o3_in_a_group_in_overload_each_door_admits_as_many_one_at_a_time() {
-    let Some(group) = Confined::busy("o3-overload") else {
+    let Some(group) = ConfinedProcess::busy("o3-overload") else {
         return;
     };
     group.limit(50_000);
@@ -111,7 +111,7 @@ fn alone_field_o3_in_a_group_in_overload_each_door_admits_as_many_one_at_a_time(
 
 #[test]
 fn field_o3_permits_over_both_sockets_are_in_flight_in_their_holders_scope_and_end_with_it() {
-    let Some(group) = Confined::start("o3-held", Command::new("sleep").arg("600")) else {
+    let Some(group) = ConfinedProcess::start("o3-held", Command::new("sleep").arg("600")) else {
         return;
     };
     let rules = "[[flow]]\nresource = \"order\"\ngrade = \"concurrency\"\ncount = 12\n";
@@ -143,10 +143,10 @@ fn field_o3_permits_over_both_sockets_are_in_flight_in_their_holders_scope_and_e
 
 #[test]
 fn field_o3_a_holder_that_moves_counts_in_its_new_group_and_what_it_held_over_a_socket_stays() {
-    let Some(before) = Confined::start("o3-before", Command::new("sleep").arg("600")) else {
+    let Some(before) = ConfinedProcess::start("o3-before", Command::new("sleep").arg("600")) else {
         return;
     };
-    let Some(after) = Confined::start("o3-after", Command::new("sleep").arg("600")) else {
+    let Some(after) = ConfinedProcess::start("o3-after", Command::new("sleep").arg("600")) else {
         return;
     };
     let agent = Agent::start("", &calm(&before));

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tidegate_agent::procfs::{GroupFinder, Roots};
 use tidegate_tests::actor::Actor;
 use tidegate_tests::agent::{Agent, CALM};
-use tidegate_tests::confined::Confined;
+use tidegate_tests::confined::ConfinedProcess;
 use tidegate_tests::until::{self, SOON};
 
 /// Ticks in which what the agent remembers of a burst has become small beside five requests. Each is a quarter of a
@@ -137,10 +137,10 @@ rest = \"10m\"
 
 #[test]
 fn shedding_that_does_not_lower_the_pressure_of_others_is_told_and_ended() {
-    let Some(batch) = Confined::busy("batch") else {
+    let Some(batch) = ConfinedProcess::busy("batch") else {
         return;
     };
-    let Some(orders) = Confined::start("orders", Command::new("sleep").arg("600")) else {
+    let Some(orders) = ConfinedProcess::start("orders", Command::new("sleep").arg("600")) else {
         return;
     };
     batch.outweigh();

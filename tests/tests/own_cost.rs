@@ -7,9 +7,9 @@ use std::fs;
 use std::time::Duration;
 
 use serde_json::Value;
-use tidegate_bench::Crowd;
+use tidegate_bench::SleepingProcesses;
 use tidegate_tests::agent::{Agent, CALM};
-use tidegate_tests::load::Load;
+use tidegate_tests::load::CpuHogs;
 use tidegate_tests::{skip, until};
 
 /// Anonymous and shared memory at most. A release has some 6 MiB of code and read-only data beside it, so that
@@ -50,7 +50,7 @@ fn status_kib(pid: u32, field: &str) -> u64 {
 
 #[test]
 fn with_two_hundred_processes_and_a_thousand_resources_it_stays_under_20_mib() {
-    let crowd = match Crowd::start("rss") {
+    let crowd = match SleepingProcesses::start("rss") {
         Ok(crowd) => crowd,
         Err(error) => {
             skip::skip(&format!("needs root and a cpu controller: {error}"));
@@ -109,7 +109,7 @@ fn alone_with_real_time_permission_two_hundred_busy_loops_delay_no_tick_by_100_m
     }
     let before = Late::of(&agent);
     // The doors have no such privilege: they are asked when the loops have ended.
-    Load::start(LOOPS, LOAD_S).wait();
+    CpuHogs::start(LOOPS, LOAD_S).wait();
     let after = Late::of(&agent);
     let ticks = after.ticks - before.ticks;
     assert!(ticks >= TICKS, "{ticks} ticks under load");

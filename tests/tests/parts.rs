@@ -2,7 +2,7 @@
 
 #![cfg(test)]
 
-use tidegate_client::{Client, Door, Permit, Resource};
+use tidegate_client::{Client, Permit, Resource, Transport};
 use tidegate_tests::agent::{Agent, CALM};
 use tidegate_tests::until::{self, SOON};
 
@@ -26,7 +26,7 @@ count = 3
 fn connect(agent: &Agent) -> Client {
     let builder = Client::builder().runtime_dir(agent.runtime_dir());
     let client = builder.connect().unwrap();
-    assert_eq!(client.status().door, Some(Door::Shm));
+    assert_eq!(client.status().door, Some(Transport::Shm));
     client
 }
 

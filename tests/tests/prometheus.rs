@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::process::Stdio;
 use std::time::Duration;
 
-use tidegate_agent::telemetry::metric::{Kind, MetricId};
+use tidegate_agent::telemetry::metric::{MetricId, MetricKind};
 use tidegate_agent::telemetry::scrape::Metrics;
 use tidegate_segment::ledger::NodeTimes;
 use tidegate_tests::skip;
@@ -22,9 +22,9 @@ fn full_scrape() -> String {
     for id in MetricId::ALL.iter().filter(from_table).copied() {
         let labels = vec!["a"; id.row().labels.len()];
         match id.row().kind {
-            Kind::Counter | Kind::Gauge => scrape.set_count(id, &labels, 1),
-            Kind::Summary => scrape.set_summary(id, &labels, 1, Duration::from_millis(1)),
-            Kind::Histogram => {
+            MetricKind::Counter | MetricKind::Gauge => scrape.set_count(id, &labels, 1),
+            MetricKind::Summary => scrape.set_summary(id, &labels, 1, Duration::from_millis(1)),
+            MetricKind::Histogram => {
                 let times = NodeTimes::default();
                 scrape.set_times(id, &labels, (1, Duration::from_millis(1)), &times);
             }

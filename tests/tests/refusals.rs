@@ -3,8 +3,8 @@
 #![cfg(test)]
 
 use serde_json::{Value, json};
-use tidegate_client::argument::{Kind, text_hash};
-use tidegate_client::{Arg, Client, Door, Permit, Refused};
+use tidegate_client::argument::{ArgumentKind, text_hash};
+use tidegate_client::{Arg, Client, Permit, Refused, Transport};
 use tidegate_tests::actor::Actor;
 use tidegate_tests::agent::{Agent, CALM, ONE_SEAT};
 use tidegate_tests::until::{self, SOON};
@@ -169,7 +169,7 @@ impl Way {
     fn enter(&self, agent: &Agent, resource: &str) -> Answer {
         match self {
             Self::Client(client) => {
-                let args = [Arg::One(text_hash(Kind::Text, USER))];
+                let args = [Arg::One(text_hash(ArgumentKind::Text, USER))];
                 let resource = client.resource(resource).expect("it is a name");
                 match resource.ask().origin(ORIGIN).args(&args).enter() {
                     Ok(permit) => Answer::Admitted(Held::Permit(permit)),
@@ -306,7 +306,7 @@ fn check(way: &Way, agent: &Agent) {
     }
 }
 
-fn connect(agent: &Agent, door: Door) -> Way {
+fn connect(agent: &Agent, door: Transport) -> Way {
     let client = Client::builder().runtime_dir(agent.runtime_dir()).connect();
     let client = client.expect("the agent serves");
     assert_eq!(client.status().door, Some(door));
@@ -316,14 +316,14 @@ fn connect(agent: &Agent, door: Door) -> Way {
 #[test]
 fn a_service_on_the_pages_hears_which_rule_refused_what() {
     let agent = Agent::start(&rules(), CALM);
-    check(&connect(&agent, Door::Shm), &agent);
+    check(&connect(&agent, Transport::Shm), &agent);
 }
 
 #[test]
 fn a_service_at_the_socket_hears_which_rule_refused_what() {
     let agent = Agent::start(&rules(), &format!("{CALM}{ONE_SEAT}"));
     let _seated = Actor::start(&agent.runtime_dir());
-    check(&connect(&agent, Door::Socket), &agent);
+    check(&connect(&agent, Transport::Socket), &agent);
 }
 
 #[test]
@@ -341,13 +341,13 @@ fn a_rule_for_all_inbound_work_is_told_at_each_door() {
         passes: 3,
         ..CASES[0]
     };
-    for door in [Some(Door::Shm), Some(Door::Socket), None] {
+    for door in [Some(Transport::Shm), Some(Transport::Socket), None] {
         let config = match door {
-            Some(Door::Socket) => format!("{CALM}{ONE_SEAT}"),
+            Some(Transport::Socket) => format!("{CALM}{ONE_SEAT}"),
             _ => CALM.to_owned(),
         };
         let agent = Agent::start(&system("enforce"), &config);
-        let _seated = (door == Some(Door::Socket)).then(|| Actor::start(&agent.runtime_dir()));
+        let _seated = (door == Some(Transport::Socket)).then(|| Actor::start(&agent.runtime_dir()));
         let way = door.map_or(Way::Http, |door| connect(&agent, door));
         let (passed, told) = call(&way, &agent, &stays, "any");
         let told = told.expect("it is refused");

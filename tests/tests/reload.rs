@@ -4,8 +4,8 @@
 
 use std::fs;
 
-use tidegate_client::argument::{Kind, text_hash};
-use tidegate_client::{Arg, Client, Door, Permit};
+use tidegate_client::argument::{ArgumentKind, text_hash};
+use tidegate_client::{Arg, Client, Permit, Transport};
 use tidegate_tests::agent::{Agent, CALM};
 use tidegate_tests::until::{self, SOON};
 
@@ -58,7 +58,7 @@ impl Service {
             (name, "other")
         };
         let resource = self.client.resource(resource).expect("it is a name");
-        let args = [Arg::One(text_hash(Kind::Text, value))];
+        let args = [Arg::One(text_hash(ArgumentKind::Text, value))];
         let permit = resource.ask().origin("shop").args(&args).enter();
         let passes = permit.is_ok();
         self.held.extend(permit);
@@ -94,7 +94,7 @@ fn every_kind_of_rule_keeps_what_it_knows_and_a_file_with_a_fault_changes_nothin
     let agent = Agent::start_logging(&rules(1, 3, 0), CALM);
     let client = Client::builder().runtime_dir(agent.runtime_dir()).connect();
     let client = client.expect("the agent serves");
-    assert_eq!(client.status().door, Some(Door::Shm));
+    assert_eq!(client.status().door, Some(Transport::Shm));
     let mut service = Service {
         client,
         held: Vec::new(),

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use serde_json::Value;
 use tidegate_agent::recording::{NEWER, Reader};
-use tidegate_agent::replay::{Replay, Report};
+use tidegate_agent::replay::{Replay, ReplayReport};
 use tidegate_tests::agent::Agent;
 use tidegate_tests::program::Program;
 use tidegate_tests::until::{self, SOON};
@@ -25,7 +25,7 @@ fn scripts() -> Vec<PathBuf> {
     scripts
 }
 
-fn replay(path: &Path) -> Report {
+fn replay(path: &Path) -> ReplayReport {
     let replayed = Replay::new(None).run(path, &mut |_moment| {});
     replayed.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }

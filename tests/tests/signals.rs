@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use tidegate_abi::signal::SignalId;
-use tidegate_agent::procfs::{Fault, GroupPattern, Roots};
+use tidegate_agent::procfs::{GroupPattern, NoValue, Roots};
 use tidegate_agent::signal::{
     GroupKey, Limiter, PressureTriggers, Sampler, TriggerForm, TriggerRefusal,
 };
 use tidegate_tests::agent::{Agent, CALM};
-use tidegate_tests::confined::Confined;
-use tidegate_tests::load::Load;
+use tidegate_tests::confined::ConfinedProcess;
+use tidegate_tests::load::CpuHogs;
 use tidegate_tests::program::Program;
 use tidegate_tests::ticks::{now_ns, until};
 use tidegate_tests::{skip, until as until_it, user};
@@ -38,7 +38,7 @@ fn alone_field_s6_five_thousand_threads_are_counted_within_twenty_ticks() {
     const THREADS: u32 = 5000;
     let mut many = Program::Actor.command();
     many.args(["--threads", &THREADS.to_string()]);
-    let Some(group) = Confined::start("threads", &mut many) else {
+    let Some(group) = ConfinedProcess::start("threads", &mut many) else {
         return;
     };
     let all = format!("Threads:\t{}", THREADS + 1);
@@ -74,7 +74,7 @@ fn alone_field_s6_five_thousand_threads_are_counted_within_twenty_ticks() {
 
 #[test]
 fn alone_a_group_with_a_fifth_of_a_cpu_is_read_as_full_and_throttled() {
-    let Some(group) = Confined::busy("full") else {
+    let Some(group) = ConfinedProcess::busy("full") else {
         return;
     };
     group.limit(20_000);
@@ -119,9 +119,9 @@ fn alone_a_group_with_a_fifth_of_a_cpu_is_read_as_full_and_throttled() {
         .map_while(|read| read.err())
         .map(|missing| missing.fault)
         .collect();
-    assert_eq!(first_faults.first(), Some(&Fault::FirstSample));
+    assert_eq!(first_faults.first(), Some(&NoValue::FirstSample));
     assert!(
-        first_faults.contains(&Fault::TooFewPeriods),
+        first_faults.contains(&NoValue::TooFewPeriods),
         "{first_faults:?}"
     );
     let limiter = each.group(key).expect("the group is there").limiter();
@@ -131,7 +131,7 @@ fn alone_a_group_with_a_fifth_of_a_cpu_is_read_as_full_and_throttled() {
 #[test]
 fn a_sample_allocates_nothing_once_files_and_threads_are_known() {
     let mut sampler = Sampler::new(Roots::default());
-    let group = Confined::busy("quiet");
+    let group = ConfinedProcess::busy("quiet");
     if let Some(group) = &group {
         sampler
             .watch_process(group.pid())
@@ -153,7 +153,7 @@ fn a_sample_allocates_nothing_once_files_and_threads_are_known() {
 
 #[test]
 fn processes_that_come_and_go_are_counted_however_often_the_group_is_looked_at() {
-    let Some(group) = Confined::busy("company") else {
+    let Some(group) = ConfinedProcess::busy("company") else {
         return;
     };
     let mut sampler = Sampler::new(Roots::default());
@@ -244,7 +244,7 @@ fn tasks_that_begin_to_wait_bring_a_tick_forward_and_metrics_count_it() {
         return;
     }
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let _load = Load::start(cpus * 2, 30);
+    let _load = CpuHogs::start(cpus * 2, 30);
     until_it::holds("an early tick", Duration::from_secs(30), || {
         let metrics = agent.ask_http("GET", "/metrics", "").body;
         let early = "tidegate_pressure_triggers_total{pressure=\"cpu\"} ";

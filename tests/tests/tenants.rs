@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate_tests::actor::Actor;
 use tidegate_tests::agent::{Agent, CALM};
-use tidegate_tests::confined::Confined;
+use tidegate_tests::confined::ConfinedProcess;
 use tidegate_tests::program::Program;
 use tidegate_tests::until::{self, SOON};
 use tidegate_tests::user::{self, act_as};
@@ -199,7 +199,7 @@ fn a_control_group_is_a_tenant() {
         .args(["-c", script])
         .arg(Program::Tidegate.path())
         .arg(agent.runtime_dir());
-    let Some(process) = Confined::start("tenant", &mut command) else {
+    let Some(process) = ConfinedProcess::start("tenant", &mut command) else {
         return;
     };
     until::holds("a client of the group's tenant", SOON, || {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use http::{Request, Response};
 use serde_json::Value;
 use tidegate_client::tower::TidegateLayer;
-use tidegate_client::{Client, Door, Reason, Resource};
+use tidegate_client::{Client, Reason, Resource, Transport};
 use tidegate_tests::actor::Actor;
 use tidegate_tests::agent::{Agent, CALM, ONE_SEAT};
 use tidegate_tests::until::{self, SOON};
@@ -38,11 +38,11 @@ struct Host {
 }
 
 /// Ways for a process to ask.
-const DOORS: [Door; 2] = [Door::Shm, Door::Socket];
+const DOORS: [Transport; 2] = [Transport::Shm, Transport::Socket];
 
-fn host(door: Door) -> Host {
+fn host(door: Transport) -> Host {
     let agent = Agent::start(PACED, &format!("{CALM}{ONE_SEAT}"));
-    let seated = (door == Door::Socket).then(|| Actor::start(&agent.runtime_dir()));
+    let seated = (door == Transport::Socket).then(|| Actor::start(&agent.runtime_dir()));
     let client = Client::builder()
         .runtime_dir(agent.runtime_dir())
         .connect()

@@ -11,7 +11,7 @@ const PROCESSES: usize = 10;
 /// Processes that sleep, in groups of their own. This process is in another group beside them, as an
 /// agent is in that of its service. All are gone when it is dropped.
 #[derive(Debug)]
-pub struct Crowd {
+pub struct SleepingProcesses {
     name: String,
     /// In the order in which they were made.
     directories: Vec<PathBuf>,
@@ -20,7 +20,7 @@ pub struct Crowd {
     before: Vec<PathBuf>,
 }
 
-impl Crowd {
+impl SleepingProcesses {
     /// Starts it; `purpose` is part of the groups' names.
     ///
     /// # Errors
@@ -114,7 +114,7 @@ fn present_list(mount: &Path) -> io::Result<PathBuf> {
         .join("cgroup.procs"))
 }
 
-impl Drop for Crowd {
+impl Drop for SleepingProcesses {
     fn drop(&mut self) {
         for child in &mut self.children {
             // One that has ended already is as good.

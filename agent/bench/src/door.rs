@@ -9,7 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 use tidegate_abi::decision::Outcome;
-use tidegate_abi::message::{Answer, Ask};
+use tidegate_abi::message::{EnterAnswer, EnterRequest};
 
 use crate::echo::trip_p50_us;
 use crate::figure::{Figure, NoFigure};
@@ -53,12 +53,12 @@ pub(crate) fn figures() -> [Figure; 2] {
 
 fn socket_p50_us(directory: &Path) -> Result<f64, NoFigure> {
     let mut caller = GateConnection::connect(directory).map_err(wrong)?;
-    let ask = Ask::of("bench");
+    let ask = EnterRequest::of("bench");
     trip_p50_us(|| {
         let start = Instant::now();
         let answer = caller.enter(ask).map_err(wrong)?;
         let time = start.elapsed().as_secs_f64();
-        if let Answer::Admitted { token, .. } = answer {
+        if let EnterAnswer::Admitted { token, .. } = answer {
             caller.exit(token, Outcome::Ok).map_err(wrong)?;
         }
         Ok(time)

@@ -8,7 +8,7 @@ use crate::cpus;
 use crate::figure::{Figure, NoFigure};
 use crate::service::{self, Work};
 use crate::timing::quantile;
-use tidegate_agent::ebpf::{Measured, Measuring, Rung};
+use tidegate_agent::ebpf::{Measuring, ProgramStats, Rung};
 
 /// Round trips of one run: at 5 µs each, a tenth of a second.
 const TRIPS: u32 = 20_000;
@@ -124,7 +124,7 @@ fn storm_figures() -> Vec<Figure> {
 }
 
 /// What the kernel tells of each program, at several times.
-type Looks = Vec<Vec<Measured>>;
+type Looks = Vec<Vec<ProgramStats>>;
 
 struct Cost {
     wakeup_ns: Result<f64, NoFigure>,
@@ -186,7 +186,7 @@ fn timed(rung: Rung) -> Result<(Looks, Result<f64, NoFigure>), NoFigure> {
 }
 
 /// Mean time of one run of some programs in the median storm.
-fn median_ns(looks: &[Vec<Measured>], names: &[&str]) -> Result<f64, NoFigure> {
+fn median_ns(looks: &[Vec<ProgramStats>], names: &[&str]) -> Result<f64, NoFigure> {
     let sums: Vec<(u64, u64)> = looks.iter().map(|look| sums(look, names)).collect();
     let storms = sums.iter().zip(sums.iter().skip(1));
     let mut means: Vec<f64> = storms
@@ -202,7 +202,7 @@ fn median_ns(looks: &[Vec<Measured>], names: &[&str]) -> Result<f64, NoFigure> {
 }
 
 /// Time and runs of some programs until now.
-fn sums(look: &[Measured], names: &[&str]) -> (u64, u64) {
+fn sums(look: &[ProgramStats], names: &[&str]) -> (u64, u64) {
     let wanted = look
         .iter()
         .filter(|program| names.contains(&&*program.name));

@@ -46,7 +46,7 @@ pub struct Figure {
 
 /// All figures of one run.
 #[derive(Debug)]
-pub struct Report {
+pub struct BenchReport {
     /// The clock that a decision reads here: `tsc` or `monotonic`.
     pub clock: &'static str,
     /// The figures, in the order they are told.
@@ -56,7 +56,7 @@ pub struct Report {
 /// Counts the allocations of this process so far; `None` where nobody counts.
 pub type Allocations = fn() -> Option<u64>;
 
-impl Report {
+impl BenchReport {
     /// The report as one JSON object; a figure that was not measured is `null`, with the reason
     /// under `not_measured`.
     pub fn json(&self) -> serde_json::Value {

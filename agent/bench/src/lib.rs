@@ -24,11 +24,11 @@ mod tick;
 mod timing;
 
 pub use child::{Role, SUBCOMMAND};
-pub use crowd::Crowd;
-pub use figure::{Allocations, Figure, NoFigure, Report};
+pub use crowd::SleepingProcesses;
+pub use figure::{Allocations, BenchReport, Figure, NoFigure};
 
 /// Measures everything; takes about half a minute, and some minutes where the cores are hardly ever free.
-pub fn run(allocations: Allocations) -> Report {
+pub fn run(allocations: Allocations) -> BenchReport {
     let clocks = timing::Clocks::find();
     own_core::look_around();
     let mut figures = own_core::twice_if_mistaken(|| {
@@ -41,15 +41,15 @@ pub fn run(allocations: Allocations) -> Report {
     figures.push(echo::figure());
     figures.extend(door::figures());
     figures.extend(tick::figures(allocations));
-    Report {
+    BenchReport {
         clock: clocks.name(),
         figures,
     }
 }
 
 /// Measures what programs in the kernel cost; takes some seconds and needs root.
-pub fn run_ebpf() -> Report {
-    Report {
+pub fn run_ebpf() -> BenchReport {
+    BenchReport {
         clock: timing::Clocks::find().name(),
         figures: ebpf::figures(),
     }

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use tidegate_agent::plain;
-use tidegate_bench::{Figure, NoFigure, Report, Role, SUBCOMMAND};
+use tidegate_bench::{BenchReport, Figure, NoFigure, Role, SUBCOMMAND};
 
 /// Counts allocations, so that it can be shown that a decision makes none.
 #[global_allocator]
@@ -76,7 +76,7 @@ fn allocations_made() -> Option<u64> {
 }
 
 /// A line for each figure: name, value, how it is measured.
-fn table(report: &Report) -> String {
+fn table(report: &BenchReport) -> String {
     let mut text = String::new();
     let how = "the clock that a decision reads on this machine";
     // Writing to a string cannot fail.

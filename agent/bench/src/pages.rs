@@ -7,13 +7,13 @@ use tidegate_abi::decision::{Cause, LossMode, Mode, ScopeState};
 use tidegate_abi::geometry::Geometry;
 use tidegate_limits::quirks::Quirks;
 use tidegate_segment::board::{
-    self, Board, ClockSource, FlowLimit, Process, Record, Rule, RuleKind, ScopeReport, Settings,
-    Slot, Writers,
+    self, Board, BoardRule, BoardSettings, ClockSource, FlowLimit, Process, PublishedScope,
+    ResourceRecord, RuleKind, Slot, Writers,
 };
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::gate::Gate;
 use tidegate_segment::ledger::Ledger;
-use tidegate_segment::os::memfd::{self, Kind};
+use tidegate_segment::os::memfd::{self, MemoryKind};
 use tidegate_segment::page::Page;
 
 use crate::figure::NoFigure;
@@ -56,8 +56,9 @@ impl Pages {
     ) -> Result<Self, NoFigure> {
         let geometry = Geometry::new(resources, 4, lanes, 1)
             .map_err(|fault| NoFigure::Wrong(format!("{fault:?}")))?;
-        let (board_page, board_file) = memfd::create(Kind::Board, geometry.board().words)?;
-        let (ledger_page, ledger_file) = memfd::create(Kind::Ledger, geometry.ledger().words)?;
+        let (board_page, board_file) = memfd::create(MemoryKind::Board, geometry.board().words)?;
+        let (ledger_page, ledger_file) =
+            memfd::create(MemoryKind::Ledger, geometry.ledger().words)?;
         let mut writers = format(board_page, ledger_page, geometry)
             .ok_or_else(|| NoFigure::Wrong("a new page is too short".to_owned()))?;
         writers.tick.publish_clock(clock);
@@ -79,10 +80,10 @@ impl Pages {
 
     /// Adds a resource with one flow rule of `limit` passes a second.
     pub(crate) fn resource(&mut self, name: &str, limit: u32) -> Result<Slot, NoFigure> {
-        let record = Record {
+        let record = ResourceRecord {
             needs: Needs(Needs::QPS),
             qps_limit: limit,
-            ..Record::default()
+            ..ResourceRecord::default()
         };
         Ok(self.writers.rules.add(name, &record, &[])?)
     }
@@ -90,14 +91,14 @@ impl Pages {
     /// Adds a resource with rules of the table, which have its lines of state to themselves.
     pub(crate) fn ruled(&mut self, name: &str, kinds: &[RuleKind]) -> Result<Slot, NoFigure> {
         let mut lines = self.lines..;
-        let rules = kinds.iter().zip(&mut lines).map(|(kind, line)| Rule {
+        let rules = kinds.iter().zip(&mut lines).map(|(kind, line)| BoardRule {
             number: line,
             mode: Mode::Enforce,
             state: line,
             quirks: Quirks::None,
             kind: *kind,
         });
-        let rules: Vec<Rule> = rules.collect();
+        let rules: Vec<BoardRule> = rules.collect();
         self.lines = lines.start;
         // As the agent compiles them: a flow rule has its resource counted, and by whole seconds too
         // where it warms up.
@@ -110,9 +111,9 @@ impl Pages {
         for limit in kinds.iter().filter_map(flow) {
             needs |= Needs::COUNTED | if warms(limit) { Needs::SECONDS } else { 0 };
         }
-        let record = Record {
+        let record = ResourceRecord {
             needs: Needs(needs),
-            ..Record::default()
+            ..ResourceRecord::default()
         };
         Ok(self.writers.rules.add(name, &record, &rules)?)
     }
@@ -142,9 +143,9 @@ impl Pages {
 impl View {
     /// Maps both files as a service does: the board read-only.
     pub(crate) fn open(board_file: &OwnedFd, ledger_file: &OwnedFd) -> Result<Self, NoFigure> {
-        let page = memfd::open(Kind::Board, board_file, words(board_file)?)?;
+        let page = memfd::open(MemoryKind::Board, board_file, words(board_file)?)?;
         let board = Board::open(page)?;
-        let page = memfd::open(Kind::Ledger, ledger_file, words(ledger_file)?)?;
+        let page = memfd::open(MemoryKind::Ledger, ledger_file, words(ledger_file)?)?;
         let ledger = Ledger::open(page, board.geometry())?;
         Ok(Self { board, ledger })
     }
@@ -152,7 +153,7 @@ impl View {
 
 /// Writes the headers of both pages.
 fn format(board_page: Page, ledger_page: Page, geometry: Geometry) -> Option<Box<Writers>> {
-    let settings = Settings {
+    let settings = BoardSettings {
         generation: 1,
         time_to_live_ns: TIME_TO_LIVE_NS,
         grace_ns: 0,
@@ -172,8 +173,8 @@ fn words(file: &OwnedFd) -> Result<usize, NoFigure> {
 }
 
 /// A healthy scope with this entry limit.
-pub(crate) const fn healthy(entry: u32) -> ScopeReport {
-    ScopeReport {
+pub(crate) const fn healthy(entry: u32) -> PublishedScope {
+    PublishedScope {
         word: ScopeWord {
             state: ScopeState::Healthy,
             short: false,

@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use tidegate_abi::decision::{Direction, Outcome};
 use tidegate_segment::board::Slot;
-use tidegate_segment::gate::{Gate, Plain, Request, Step, Verdict};
+use tidegate_segment::gate::{Gate, GateVerdict, PlainRequest, Request, Step};
 use tidegate_segment::lane;
 
 use crate::figure::NoFigure;
@@ -19,7 +19,7 @@ pub(crate) const CALLS: u32 = 250;
 /// Enters and, where that is admitted, exits, as a service does. Says whether it was admitted.
 #[inline]
 pub(crate) fn pass(gate: &Gate, slot: Slot) -> bool {
-    let plain = Plain {
+    let plain = PlainRequest {
         slot: black_box(slot),
         direction: Direction::In,
     };
@@ -42,15 +42,15 @@ pub(crate) fn pass(gate: &Gate, slot: Slot) -> bool {
 pub(crate) fn pass_with(gate: &Gate, slot: Slot, request: Request<'_>) -> bool {
     let (clock, lane) = (gate.board(), lane::current());
     match gate.enter_at_length(clock, lane, black_box(slot), request) {
-        Step::Done(Verdict::Admitted(pass)) => {
+        Step::Done(GateVerdict::Admitted(pass)) => {
             gate.exit(clock, lane::current(), black_box(pass), Outcome::Ok);
             true
         }
-        Step::Done(Verdict::Refused(refusal)) => {
+        Step::Done(GateVerdict::Refused(refusal)) => {
             black_box(refusal);
             false
         }
-        Step::Done(Verdict::Stale) | Step::Wait(_) => false,
+        Step::Done(GateVerdict::Stale) | Step::Wait(_) => false,
     }
 }
 

@@ -3,11 +3,11 @@
 use std::num::NonZeroU64;
 
 use tidegate_limits::breaker::Breaker;
-use tidegate_limits::breaker::trip::Trip;
+use tidegate_limits::breaker::trip::BreakerTrip;
 use tidegate_limits::quirks::Quirks;
 use tidegate_segment::board::{
-    ClockSource, FlowLimit, FlowRule, OriginTest, ParamLimit, ParamRule, RuleKind, Span, Subject,
-    WarmUpNumbers,
+    ClockSource, FlowLimit, FlowRule, OriginTest, ParamLimit, ParamRule, PoolSpan, RuleKind,
+    Subject, WarmUpNumbers,
 };
 use tidegate_segment::gate::{Arg, Request};
 
@@ -86,7 +86,7 @@ pub(crate) const fn flow(limit: FlowLimit) -> RuleKind {
 pub(crate) const fn breaker() -> RuleKind {
     RuleKind::Degrade {
         breaker: Breaker {
-            trip: Trip::SlowRatio {
+            trip: BreakerTrip::SlowRatio {
                 max_rt_ns: HOUR_NS,
                 ratio: 0.5,
             },
@@ -123,8 +123,8 @@ fn param_ns(clock: ClockSource) -> Result<f64, NoFigure> {
             duration_s: 1,
         },
         count: NEVER_REACHED,
-        items: Span::default(),
-        sets: Span {
+        items: PoolSpan::default(),
+        sets: PoolSpan {
             start: 0,
             length: RESOURCES,
         },

@@ -8,13 +8,13 @@ use tidegate_abi::decision::LossMode;
 use tidegate_abi::geometry::{Geometry, SizeFault};
 use tidegate_segment::clock::monotonic_ns;
 
-use crate::crowd::Crowd;
+use crate::crowd::SleepingProcesses;
 use crate::figure::{Allocations, Figure, NoFigure};
 use tidegate_agent::config::Config;
-use tidegate_agent::control::{Declared, Driver, Pages, Plan};
+use tidegate_agent::control::{DeclaredGroup, Driver, Plan, TenantPages};
 use tidegate_agent::procfs::Roots;
 use tidegate_agent::signal::Sampler;
-use tidegate_agent::tenant::{Settings, Tenant};
+use tidegate_agent::tenant::{Tenant, TenantSettings};
 
 const TICK: Duration = Duration::from_millis(100);
 /// The first looks at all threads open their files, the next grow what keeps them: as much as the test of allocations
@@ -50,7 +50,7 @@ type Made = Result<f64, NoFigure>;
 
 fn measure(allocations: Allocations) -> Result<(f64, Made), NoFigure> {
     let refused = NoFigure::kernel("cannot make groups; root and a cpu controller are needed");
-    let crowd = Crowd::start("bench").map_err(refused)?;
+    let crowd = SleepingProcesses::start("bench").map_err(refused)?;
     let mut driver = driver(&crowd)?;
     run(&mut driver, WARM_UP);
     let before = allocations();
@@ -83,15 +83,15 @@ fn cpu_time_ns() -> u64 {
     u64::try_from(time_ns.saturating_add(time.tv_nsec)).unwrap_or(0)
 }
 
-fn driver(crowd: &Crowd) -> Result<Box<Driver>, NoFigure> {
+fn driver(crowd: &SleepingProcesses) -> Result<Box<Driver>, NoFigure> {
     let sampler = Sampler::new(Roots::default());
     let (driver, _handle) = Driver::new(sampler, vec![pages()?], plan(crowd));
     Ok(driver)
 }
 
-fn pages() -> Result<Pages, NoFigure> {
+fn pages() -> Result<TenantPages, NoFigure> {
     let geometry = geometry();
-    let settings = Settings {
+    let settings = TenantSettings {
         geometry: geometry.map_err(|fault| NoFigure::Wrong(format!("{fault:?}")))?,
         time_to_live_ns: u64::MAX,
         grace_ns: 0,
@@ -99,7 +99,7 @@ fn pages() -> Result<Pages, NoFigure> {
     };
     let created = Tenant::create(&settings);
     let (tenant, writer) = created.map_err(|error| NoFigure::Wrong(error.to_string()))?;
-    Ok(Pages {
+    Ok(TenantPages {
         writer,
         ledger: *tenant.ledger(),
     })
@@ -111,9 +111,9 @@ fn geometry() -> Result<Geometry, SizeFault> {
     Config::default().pages.geometry()
 }
 
-fn plan(crowd: &Crowd) -> Plan {
+fn plan(crowd: &SleepingProcesses) -> Plan {
     Plan {
-        declared: vec![Declared {
+        declared: vec![DeclaredGroup {
             name: "bench".into(),
             cgroup: crowd.pattern().into(),
             cpus: None,

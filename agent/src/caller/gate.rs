@@ -11,7 +11,7 @@ use rustix::net::{
     send, socket_with,
 };
 use tidegate_abi::decision::Outcome;
-use tidegate_abi::message::{Answer, Ask, FRAME_MAX, Message, TOKEN};
+use tidegate_abi::message::{EnterAnswer, EnterRequest, FRAME_MAX, Message, TOKEN};
 use tidegate_segment::clock::monotonic_ns;
 
 use super::NoAnswer;
@@ -61,7 +61,7 @@ impl GateConnection {
     ///
     /// # Errors
     /// The agent gave no answer, or found the question faulty.
-    pub fn enter(&mut self, ask: Ask<'_>) -> Result<Answer<'_>, NoAnswer> {
+    pub fn enter(&mut self, ask: EnterRequest<'_>) -> Result<EnterAnswer<'_>, NoAnswer> {
         let answer = self.ask(&Message::Enter(ask))?;
         let Message::Verdict(verdict) = answer else {
             return Err(unexpected(&answer));

@@ -28,7 +28,7 @@ pub struct HttpConnection {
 
 /// What came back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct HttpAnswer {
     /// Status code.
     pub status: u16,
     /// Body.
@@ -62,7 +62,7 @@ impl HttpConnection {
     ///
     /// # Errors
     /// The connection broke, or no answer came.
-    pub fn get(&mut self, path: &str) -> Result<Answer, NoAnswer> {
+    pub fn get(&mut self, path: &str) -> Result<HttpAnswer, NoAnswer> {
         let request = Request::get(path)
             .header("host", "tidegate")
             .body(Empty::new())
@@ -80,7 +80,7 @@ impl HttpConnection {
                 .collect()
                 .await
                 .map_err(io::Error::other)?;
-            Ok(Answer {
+            Ok(HttpAnswer {
                 status,
                 body: body.to_bytes(),
             })
@@ -90,8 +90,8 @@ impl HttpConnection {
 
 /// An answer, or that it took too long: an agent that is stopped takes connections and answers none.
 async fn in_time(
-    answer: impl Future<Output = Result<Answer, NoAnswer>>,
-) -> Result<Answer, NoAnswer> {
+    answer: impl Future<Output = Result<HttpAnswer, NoAnswer>>,
+) -> Result<HttpAnswer, NoAnswer> {
     timeout(PATIENCE, answer).await.unwrap_or_else(|_elapsed| {
         let why = format!("no answer within {} s", PATIENCE.as_secs());
         Err(io::Error::new(io::ErrorKind::TimedOut, why).into())

@@ -7,12 +7,12 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use tidegate_segment::os::way::{Untrusted, Way};
+use tidegate_segment::os::way::{TrustedPath, UntrustedPath};
 
 use crate::host::peer::Peer;
 
 pub use gate::GateConnection;
-pub use http::{Answer, HttpConnection};
+pub use http::{HttpAnswer, HttpConnection};
 
 /// Why the agent gave no answer.
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +27,7 @@ pub enum NoAnswer {
     },
     /// Somebody could have put another socket in the place of the agent's.
     #[error(transparent)]
-    Way(#[from] Untrusted),
+    Way(#[from] UntrustedPath),
     /// Somebody else than an agent that can be trusted listens there.
     #[error("{}: user {uid} listens there; allowed are root, this user and the owner of the directory: ask as the agent's user, or choose another --runtime-dir", path.display())]
     Peer {
@@ -51,8 +51,8 @@ pub enum NoAnswer {
 }
 
 /// The way to the sockets of a directory, if nobody can have put others there.
-fn way(directory: &Path, path: &Path) -> Result<Way, NoAnswer> {
-    Way::to(directory).map_err(|untrusted| match untrusted.errno() {
+fn way(directory: &Path, path: &Path) -> Result<TrustedPath, NoAnswer> {
+    TrustedPath::to(directory).map_err(|untrusted| match untrusted.errno() {
         Some(errno) => NoAnswer::Connect {
             path: path.to_owned(),
             error: errno.into(),
@@ -62,7 +62,7 @@ fn way(directory: &Path, path: &Path) -> Result<Way, NoAnswer> {
 }
 
 /// Makes sure that who listens at a socket can be trusted.
-fn trusted(way: &Way, socket: &impl AsFd, path: &Path) -> Result<(), NoAnswer> {
+fn trusted(way: &TrustedPath, socket: &impl AsFd, path: &Path) -> Result<(), NoAnswer> {
     let uid = Peer::of(socket)?.uid;
     if way.trusts(uid) {
         return Ok(());

@@ -1,7 +1,7 @@
 //! An argument of a request as the command line gives it.
 
 use tidegate_abi::argument::{
-    Arg, Kind, boolean_hash, float_hash, integer_hash, natural_hash, text_hash,
+    Arg, ArgumentKind, boolean_hash, float_hash, integer_hash, natural_hash, text_hash,
 };
 
 /// An argument, hashed; `None` is one that is not given.
@@ -28,7 +28,7 @@ pub(super) fn parse(given: &str) -> Result<Argument, String> {
 
 fn untyped_hash(text: &str) -> u64 {
     let number: Result<i64, _> = text.parse();
-    number.map_or_else(|_text| text_hash(Kind::Text, text), natural_hash)
+    number.map_or_else(|_text| text_hash(ArgumentKind::Text, text), natural_hash)
 }
 
 /// The hash of a value of a type; the outer `None` where there is no such type.
@@ -48,19 +48,19 @@ fn typed_hash(kind: &str, value: &str) -> Option<Result<Option<u64>, String>> {
         finite.ok_or_else(|| "allowed are numbers of 32 bits, such as 1.5".to_owned())
     };
     Some(match kind {
-        "text" => Ok(Some(text_hash(Kind::Text, value))),
-        "int" => whole(Kind::Int, i32::MIN.into(), i32::MAX.into()),
-        "long" => whole(Kind::Long, i64::MIN, i64::MAX),
-        "short" => whole(Kind::Short, i16::MIN.into(), i16::MAX.into()),
-        "byte" => whole(Kind::Byte, i8::MIN.into(), i8::MAX.into()),
-        "double" => double().map(|number| Some(float_hash(Kind::Double, number))),
-        "float" => single().map(|number| Some(float_hash(Kind::Float, number.into()))),
+        "text" => Ok(Some(text_hash(ArgumentKind::Text, value))),
+        "int" => whole(ArgumentKind::Int, i32::MIN.into(), i32::MAX.into()),
+        "long" => whole(ArgumentKind::Long, i64::MIN, i64::MAX),
+        "short" => whole(ArgumentKind::Short, i16::MIN.into(), i16::MAX.into()),
+        "byte" => whole(ArgumentKind::Byte, i8::MIN.into(), i8::MAX.into()),
+        "double" => double().map(|number| Some(float_hash(ArgumentKind::Double, number))),
+        "float" => single().map(|number| Some(float_hash(ArgumentKind::Float, number.into()))),
         "boolean" => match value {
             "true" => Ok(Some(boolean_hash(true))),
             "false" => Ok(Some(boolean_hash(false))),
             _ => Err("allowed are true and false".to_owned()),
         },
-        "char" if value.chars().count() == 1 => Ok(Some(text_hash(Kind::Char, value))),
+        "char" if value.chars().count() == 1 => Ok(Some(text_hash(ArgumentKind::Char, value))),
         "char" => Err("allowed is one character".to_owned()),
         "none" if value.is_empty() => Ok(None),
         "none" => Err("nothing may stand behind `none:`".to_owned()),
@@ -80,19 +80,22 @@ mod tests {
     fn field_r5_each_type_can_be_named_and_what_names_none_is_a_number_or_a_text() {
         for (given, expected) in [
             ("7", natural_hash(7)),
-            ("3000000000", integer_hash(Kind::Long, 3_000_000_000)),
-            ("7.5", text_hash(Kind::Text, "7.5")),
-            ("a:b", text_hash(Kind::Text, "a:b")),
-            ("text:7", text_hash(Kind::Text, "7")),
-            ("text:int:7", text_hash(Kind::Text, "int:7")),
-            ("int:-7", integer_hash(Kind::Int, -7)),
-            ("long:7", integer_hash(Kind::Long, 7)),
-            ("short:7", integer_hash(Kind::Short, 7)),
-            ("byte:7", integer_hash(Kind::Byte, 7)),
-            ("double:7.5", float_hash(Kind::Double, 7.5)),
-            ("float:7.5", float_hash(Kind::Float, 7.5)),
+            (
+                "3000000000",
+                integer_hash(ArgumentKind::Long, 3_000_000_000),
+            ),
+            ("7.5", text_hash(ArgumentKind::Text, "7.5")),
+            ("a:b", text_hash(ArgumentKind::Text, "a:b")),
+            ("text:7", text_hash(ArgumentKind::Text, "7")),
+            ("text:int:7", text_hash(ArgumentKind::Text, "int:7")),
+            ("int:-7", integer_hash(ArgumentKind::Int, -7)),
+            ("long:7", integer_hash(ArgumentKind::Long, 7)),
+            ("short:7", integer_hash(ArgumentKind::Short, 7)),
+            ("byte:7", integer_hash(ArgumentKind::Byte, 7)),
+            ("double:7.5", float_hash(ArgumentKind::Double, 7.5)),
+            ("float:7.5", float_hash(ArgumentKind::Float, 7.5)),
             ("boolean:true", boolean_hash(true)),
-            ("char:\u{e4}", text_hash(Kind::Char, "\u{e4}")),
+            ("char:\u{e4}", text_hash(ArgumentKind::Char, "\u{e4}")),
         ] {
             assert_eq!(hash(given), Some(expected), "{given}");
         }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::output::{Failure, say, say_error, say_json};
 use super::place::Surroundings;
-use crate::config::Given;
+use crate::config::ConfigRequest;
 use crate::procfs::Roots;
 use crate::rule_source::check;
 use crate::schema::fault::Fault;
@@ -38,7 +38,7 @@ pub(super) struct Options {
 }
 
 /// Prints what is in force, and from where.
-fn show(given: &Given) -> Result<(), Failure> {
+fn show(given: &ConfigRequest) -> Result<(), Failure> {
     let faults = |faults: Vec<Fault>| {
         let said: Vec<String> = faults.iter().map(ToString::to_string).collect();
         Failure::Invalid(said.join("\n"))

@@ -23,8 +23,8 @@ use super::output::{Failure, say, say_json};
 use super::place::Surroundings;
 use crate::config::Config;
 use crate::control::{Driver, Handle, Plan, ScopeSnapshot, Snapshot, Triggers, WaiterRung, start};
-use crate::ebpf::{self, Report, TickEnd};
-use crate::procfs::{Fault, Roots, readable};
+use crate::ebpf::{self, ProgramReport, TickEnd};
+use crate::procfs::{NoValue, Roots, readable};
 use crate::report::signal::SignalReport;
 use crate::report::threads::{self, ThreadsReport};
 use crate::rule_source::check;
@@ -144,7 +144,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
 }
 
 /// Lets the control loop tick for a while.
-fn look(options: &Options, config: &Config) -> Result<(Snapshot, Report), Failure> {
+fn look(options: &Options, config: &Config) -> Result<(Snapshot, ProgramReport), Failure> {
     let roots = Roots {
         proc: options.proc_root.clone(),
         cgroup: options.cgroup_root.clone(),
@@ -203,11 +203,11 @@ fn driver(roots: Roots, tick_end: TickEnd, config: &Config) -> (Box<Driver>, Han
 /// Whether the threads of a scope were not all looked at twice yet.
 fn is_begun_only(scope: &ScopeSnapshot) -> bool {
     let told = scope.readings.get(SignalId::RunqueueWait).get();
-    told.is_err_and(|missing| matches!(missing.fault, Fault::FirstSample | Fault::NotSampled))
+    told.is_err_and(|missing| matches!(missing.fault, NoValue::FirstSample | NoValue::NotSampled))
 }
 
 impl Findings {
-    fn of(snapshot: &Snapshot, report: &Report, running_agent: Running) -> Self {
+    fn of(snapshot: &Snapshot, report: &ProgramReport, running_agent: Running) -> Self {
         let better_clock = "a processor with a constant counter that the kernel's clock uses";
         let better_clock = (!snapshot.uses_counter).then_some(better_clock);
         Self {
@@ -381,7 +381,7 @@ impl Scope {
 
 /// Whether a signal is of another kind of scope, so that it is not missing here.
 fn is_elsewhere(not_measured: &str) -> bool {
-    let faults = [Fault::HostOnly, Fault::GroupOnly];
+    let faults = [NoValue::HostOnly, NoValue::GroupOnly];
     faults
         .iter()
         .any(|fault| not_measured.ends_with(&fault.to_string()))

@@ -7,7 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 use tidegate_abi::argument::Arg;
 use tidegate_abi::decision::{Class, Direction, Outcome};
-use tidegate_abi::message::{Answer, ArgsBuffer, Ask};
+use tidegate_abi::message::{ArgsBuffer, EnterAnswer, EnterRequest};
 use tidegate_limits::window::COUNT_MAX;
 
 use super::argument::{self, Argument};
@@ -90,7 +90,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     let values = options.args.iter().map(Argument::as_arg);
     let arguments = ArgsBuffer::of(&values.collect::<Vec<Arg<'_>>>());
     let answer = caller
-        .enter(Ask {
+        .enter(EnterRequest {
             origin: &options.origin,
             context: &options.context,
             count: options.count,
@@ -98,7 +98,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
             direction: options.direction,
             prioritized: options.prioritized,
             args: arguments.args(),
-            ..Ask::of(&options.resource)
+            ..EnterRequest::of(&options.resource)
         })
         .map_err(Failure::of)?;
     if options.json {
@@ -107,18 +107,18 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
         say(plain(&answer_text(&options.resource, answer)));
     }
     match answer {
-        Answer::Admitted { token, .. } => {
+        EnterAnswer::Admitted { token, .. } => {
             caller.wait(options.hold).map_err(Failure::of)?;
             caller.exit(token, Outcome::Ok).map_err(Failure::of)
         }
-        Answer::Refused { .. } => Err(Failure::Told(REFUSED)),
+        EnterAnswer::Refused { .. } => Err(Failure::Told(REFUSED)),
     }
 }
 
-fn answer_json(answer: Answer<'_>) -> serde_json::Value {
+fn answer_json(answer: EnterAnswer<'_>) -> serde_json::Value {
     match answer {
-        Answer::Admitted { waited_ms, .. } => json!({"admitted": true, "wait_ms": waited_ms}),
-        Answer::Refused {
+        EnterAnswer::Admitted { waited_ms, .. } => json!({"admitted": true, "wait_ms": waited_ms}),
+        EnterAnswer::Refused {
             kind,
             reason,
             retry,
@@ -140,13 +140,13 @@ fn answer_json(answer: Answer<'_>) -> serde_json::Value {
     }
 }
 
-fn answer_text(resource: &str, answer: Answer<'_>) -> String {
+fn answer_text(resource: &str, answer: EnterAnswer<'_>) -> String {
     match answer {
-        Answer::Admitted { waited_ms: 0, .. } => format!("{resource}: admitted"),
-        Answer::Admitted { waited_ms, .. } => {
+        EnterAnswer::Admitted { waited_ms: 0, .. } => format!("{resource}: admitted"),
+        EnterAnswer::Admitted { waited_ms, .. } => {
             format!("{resource}: admitted after a wait of {waited_ms} ms")
         }
-        Answer::Refused {
+        EnterAnswer::Refused {
             kind,
             reason,
             retry_after_ms,
@@ -179,7 +179,7 @@ mod tests {
 
     use super::*;
 
-    const BY_RULE: Answer<'_> = Answer::Refused {
+    const BY_RULE: EnterAnswer<'_> = EnterAnswer::Refused {
         kind: RefusalKind::Flow,
         reason: Reason::Qps,
         retry: true,
@@ -189,7 +189,7 @@ mod tests {
         limit: 99,
         id: "orders",
     };
-    const BY_SCOPE: Answer<'_> = Answer::Refused {
+    const BY_SCOPE: EnterAnswer<'_> = EnterAnswer::Refused {
         kind: RefusalKind::System,
         reason: Reason::Overload,
         retry: false,

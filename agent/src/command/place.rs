@@ -8,11 +8,11 @@ use std::io::ErrorKind;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use tidegate_abi::place::{self, Directory};
+use tidegate_abi::place::{self, SocketDirectory};
 
 use super::output::Failure;
 use crate::caller::NoAnswer;
-use crate::config::{DEFAULT_PATH, Given, Rules};
+use crate::config::{ConfigRequest, DEFAULT_PATH, RulesOptions};
 
 /// Where an agent of the machine keeps what lasts.
 const SYSTEM_STATE: &str = "/var/lib/tidegate";
@@ -76,10 +76,10 @@ impl Surroundings {
         first.is_absolute().then_some(first)
     }
 
-    fn usual(&self, directory: Directory) -> Option<PathBuf> {
+    fn usual(&self, directory: SocketDirectory) -> Option<PathBuf> {
         match directory {
-            Directory::Fixed(path) => Some(PathBuf::from(path)),
-            Directory::Below { variable, name } => Some(self.absolute(variable)?.join(name)),
+            SocketDirectory::Fixed(path) => Some(PathBuf::from(path)),
+            SocketDirectory::Below { variable, name } => Some(self.absolute(variable)?.join(name)),
         }
     }
 
@@ -151,12 +151,12 @@ impl Surroundings {
             .map(|place| place.display().to_string())
             .collect();
         let unset = match place::OWN {
-            Directory::Below { variable, .. }
+            SocketDirectory::Below { variable, .. }
                 if !self.root && self.absolute(variable).is_none() =>
             {
                 format!(" ({variable} is not set, so this user has no directory of its own)")
             }
-            Directory::Below { .. } | Directory::Fixed(_) => String::new(),
+            SocketDirectory::Below { .. } | SocketDirectory::Fixed(_) => String::new(),
         };
         let variable = place::VARIABLE;
         Failure::Failed(format!(
@@ -167,18 +167,19 @@ impl Surroundings {
     }
 
     /// The configuration and what else the command line says of it. A file that nobody names is the first that is there.
-    pub(super) fn config(&self, file: Option<PathBuf>, rules: Option<PathBuf>) -> Given {
+    pub(super) fn config(&self, file: Option<PathBuf>, rules: Option<PathBuf>) -> ConfigRequest {
         let own = self.config_directory();
         let files = own.iter().map(|dir| dir.join(CONFIG));
         let mut files = files.chain([PathBuf::from(DEFAULT_PATH)]);
         // Rules that are nowhere yet are waited for in the user's own directory.
         let usual_rules = own.as_ref().map(|dir| dir.join(RULES));
-        let usual_rules = usual_rules.filter(|own| own.exists() || !Rules::default().dir.exists());
-        Given {
+        let usual_rules =
+            usual_rules.filter(|own| own.exists() || !RulesOptions::default().dir.exists());
+        ConfigRequest {
             file: file.or_else(|| files.find(|file| file.exists())),
             usual_rules_dir: usual_rules,
             rules_dir: rules,
-            ..Given::default()
+            ..ConfigRequest::default()
         }
     }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::output::{Failure, say, say_json};
 use super::place::Surroundings;
 use crate::config::Config;
-use crate::replay::{Moment, Replay, Report};
+use crate::replay::{Replay, ReplayMoment, ReplayReport};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -54,7 +54,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
         .file
         .clone()
         .unwrap_or_else(|| Surroundings::here().state(None, None));
-    let mut each = |moment: &Moment<'_>| {
+    let mut each = |moment: &ReplayMoment<'_>| {
         let is_asked = options
             .scope
             .as_deref()
@@ -83,7 +83,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
 }
 
 /// Keeps one scope of a report.
-fn keep(report: &mut Report, name: &str) -> Result<(), Failure> {
+fn keep(report: &mut ReplayReport, name: &str) -> Result<(), Failure> {
     let names: Vec<&str> = report
         .scopes
         .iter()
@@ -117,7 +117,7 @@ fn since(text: &str) -> Result<u64, String> {
 }
 
 /// A tick as one JSON object.
-fn tick(moment: &Moment<'_>) -> serde_json::Value {
+fn tick(moment: &ReplayMoment<'_>) -> serde_json::Value {
     let published = moment.published;
     json!({
         "scope": moment.name,
@@ -148,7 +148,7 @@ mod tests {
 {"repeat":{"times":20,"ticks":[{"scope":0,"cpus":2},{"scope":1,"cpus":2}]}}
 "#;
 
-    fn replayed(since: Option<u64>) -> Report {
+    fn replayed(since: Option<u64>) -> ReplayReport {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), LINES).unwrap();
         let replay = Replay::new(None).since(since);

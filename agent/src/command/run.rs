@@ -6,9 +6,9 @@ use tidegate_segment::os::heap;
 
 use super::output::Failure;
 use super::place::Surroundings;
-use crate::config::{Given, MetricsListen};
+use crate::config::{ConfigRequest, MetricsListen};
 use crate::procfs::Roots;
-use crate::run::{self, Ended};
+use crate::run::{self, RunEnd};
 
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "\
@@ -53,13 +53,13 @@ pub(super) fn run(options: Options) -> Result<(), Failure> {
     heap::stay_small();
     let sockets = options.runtime_dir.as_deref();
     let here = Surroundings::here();
-    let config = Given {
+    let config = ConfigRequest {
         metrics: options.metrics_listen,
         ..here.config(options.config, options.rules_dir)
     };
     let directory = here.to_serve(sockets)?;
     let state = here.state(options.state_dir.as_deref(), sockets);
-    let done = run::run(run::Options {
+    let done = run::run(run::RunOptions {
         config,
         directory,
         state,
@@ -70,11 +70,11 @@ pub(super) fn run(options: Options) -> Result<(), Failure> {
         },
     });
     done.map_err(|error| match error {
-        Ended::Invalid(_) => Failure::Invalid(error.to_string()),
-        Ended::Sizes(_)
-        | Ended::Pages(_)
-        | Ended::OpenFiles(_)
-        | Ended::Doors(_)
-        | Ended::System { .. } => Failure::of(error),
+        RunEnd::Invalid(_) => Failure::Invalid(error.to_string()),
+        RunEnd::Sizes(_)
+        | RunEnd::Pages(_)
+        | RunEnd::OpenFiles(_)
+        | RunEnd::Doors(_)
+        | RunEnd::System { .. } => Failure::of(error),
     })
 }

@@ -1,12 +1,13 @@
 //! Every option of the configuration has an answer to "when does it have no effect?".
 
-use super::law::Bulkhead;
+use super::law::BulkheadOptions;
 use super::{
-    Config, Cpu, Ebpf, Escalation, Http, Hysteresis, Law, Load, Recording, Scope, Threads,
+    Config, CpuOptions, EbpfOptions, EscalationOptions, HttpOptions, HysteresisOptions, LawOptions,
+    LoadOptions, RecordingOptions, ScopeOptions, ThreadsOptions,
 };
 use crate::schema::effect::Effects;
-use crate::schema::kind::Shown;
-use crate::schema::settings::{Row, Settings};
+use crate::schema::kind::ShownValue;
+use crate::schema::settings::{OptionRow, OptionTable};
 use crate::schema::source::Source;
 
 /// Tables in which every option acts whatever the others are, or in which it is refused else, and how many they have.
@@ -30,7 +31,7 @@ const ACT: &[(&str, usize)] = &[
     ("tenant", 6),
 ];
 
-fn answered<O: Settings + Effects>() -> Vec<&'static str> {
+fn answered<O: OptionTable + Effects>() -> Vec<&'static str> {
     let mut keys: Vec<_> = O::default().rows().iter().map(|row| row.key).collect();
     let mut answered: Vec<_> = O::EFFECTS.iter().map(|effect| effect.key).collect();
     keys.sort_unstable();
@@ -40,7 +41,7 @@ fn answered<O: Settings + Effects>() -> Vec<&'static str> {
 }
 
 /// Each table with its path and the number of its options; not those in a `[[scope]]`, which are as for all.
-fn tables(path: &str, rows: &[Row], out: &mut Vec<(String, usize)>) {
+fn tables(path: &str, rows: &[OptionRow], out: &mut Vec<(String, usize)>) {
     out.push((path.to_owned(), rows.len()));
     for row in rows {
         let path = if path.is_empty() {
@@ -49,9 +50,9 @@ fn tables(path: &str, rows: &[Row], out: &mut Vec<(String, usize)>) {
             format!("{path}.{}", row.key)
         };
         match &row.shown {
-            Shown::Table(rows) => tables(&path, rows, out),
-            Shown::Tables(rows) => out.push((path, rows.len())),
-            Shown::Value(_) | Shown::Unset(_) => {}
+            ShownValue::Table(rows) => tables(&path, rows, out),
+            ShownValue::Tables(rows) => out.push((path, rows.len())),
+            ShownValue::Value(_) | ShownValue::Unset(_) => {}
         }
     }
 }
@@ -59,17 +60,17 @@ fn tables(path: &str, rows: &[Row], out: &mut Vec<(String, usize)>) {
 #[test]
 fn field_r8_every_option_of_the_configuration_has_an_answer() {
     let mut answers = vec![
-        ("cpu", answered::<Cpu>().len()),
-        ("load", answered::<Load>().len()),
-        ("threads", answered::<Threads>().len()),
-        ("law", answered::<Law>().len()),
-        ("law.bulkhead", answered::<Bulkhead>().len()),
-        ("hysteresis", answered::<Hysteresis>().len()),
-        ("escalation", answered::<Escalation>().len()),
-        ("ebpf", answered::<Ebpf>().len()),
-        ("http", answered::<Http>().len()),
-        ("recording", answered::<Recording>().len()),
-        ("scope", answered::<Scope>().len()),
+        ("cpu", answered::<CpuOptions>().len()),
+        ("load", answered::<LoadOptions>().len()),
+        ("threads", answered::<ThreadsOptions>().len()),
+        ("law", answered::<LawOptions>().len()),
+        ("law.bulkhead", answered::<BulkheadOptions>().len()),
+        ("hysteresis", answered::<HysteresisOptions>().len()),
+        ("escalation", answered::<EscalationOptions>().len()),
+        ("ebpf", answered::<EbpfOptions>().len()),
+        ("http", answered::<HttpOptions>().len()),
+        ("recording", answered::<RecordingOptions>().len()),
+        ("scope", answered::<ScopeOptions>().len()),
     ];
     answers.extend(ACT);
     answers.sort_unstable();

@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use super::{Config, Loaded};
+use super::{Config, LoadedConfig};
 use crate::schema::fault::Fault;
 use crate::schema::source::Source;
 
 /// A configuration as the command line asks for it. Loaded again, it is the same question.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Given {
+pub struct ConfigRequest {
     /// The file; the defaults without one.
     pub file: Option<PathBuf>,
     /// Directory of the rules where the file names none.
@@ -48,7 +48,7 @@ impl FromStr for MetricsListen {
     }
 }
 
-impl Given {
+impl ConfigRequest {
     /// The configuration of a file, or the defaults, and nothing over it.
     pub fn of(file: Option<PathBuf>) -> Self {
         Self {
@@ -61,7 +61,7 @@ impl Given {
     ///
     /// # Errors
     /// Every fault of the file.
-    pub fn load(&self) -> Result<Loaded, Vec<Fault>> {
+    pub fn load(&self) -> Result<LoadedConfig, Vec<Fault>> {
         let loaded = Config::load_over(self.file.as_deref(), self.usual());
         loaded.map(|loaded| self.over(loaded))
     }
@@ -70,7 +70,7 @@ impl Given {
     ///
     /// # Errors
     /// Every fault of the files.
-    pub fn of_kept(&self, files: Vec<Source>) -> Option<Result<Loaded, Vec<Fault>>> {
+    pub fn of_kept(&self, files: Vec<Source>) -> Option<Result<LoadedConfig, Vec<Fault>>> {
         let path = self.file.as_deref()?;
         if **files.first()?.name() != *path.display().to_string() {
             return None;
@@ -80,10 +80,10 @@ impl Given {
     }
 
     /// What holds without the file.
-    pub fn without_file(&self) -> Loaded {
-        self.over(Loaded {
+    pub fn without_file(&self) -> LoadedConfig {
+        self.over(LoadedConfig {
             config: Box::new(self.usual()),
-            ..Loaded::default()
+            ..LoadedConfig::default()
         })
     }
 
@@ -96,7 +96,7 @@ impl Given {
     }
 
     /// Lets the command line say its word over what was read.
-    fn over(&self, mut loaded: Loaded) -> Loaded {
+    fn over(&self, mut loaded: LoadedConfig) -> LoadedConfig {
         let config = &mut loaded.config;
         if let Some(dir) = &self.rules_dir {
             config.rules.dir.clone_from(dir);
@@ -129,11 +129,11 @@ mod tests {
             "[rules]\ndir = \"/of/file\"\n[http]\nmetrics_enabled = false\n",
         )
         .unwrap();
-        let mut given = Given {
+        let mut given = ConfigRequest {
             usual_rules_dir: Some("/usual".into()),
-            ..Given::default()
+            ..ConfigRequest::default()
         };
-        let rules = |given: &Given| given.load().unwrap().config.rules.dir;
+        let rules = |given: &ConfigRequest| given.load().unwrap().config.rules.dir;
         assert_eq!(rules(&given), Path::new("/usual"));
         given.file = Some(file);
         assert_eq!(rules(&given), Path::new("/of/file"));

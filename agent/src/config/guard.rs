@@ -6,17 +6,17 @@ use std::time::Duration;
 use tidegate_abi::decision::LossMode;
 
 use super::cgroup_path::CgroupPath;
-use super::law::{Law, settings_of};
-use crate::rule::Quirks;
-use crate::schema::effect::{Effect, Effects, Idle};
+use super::law::{LawOptions, settings_of};
+use crate::rule::QuirksOption;
+use crate::schema::effect::{Effects, Idle, OptionEffect};
 use crate::schema::kind::{
-    Flag, Group, Location, Maybe, Name, Number, OneOf, Required, Span, Whole, words,
+    DurationRange, Flag, Location, Maybe, NameText, Number, OneOf, Required, TableOf, Whole, words,
 };
 use crate::schema::settings::{Section, settings};
 
 words! {
     /// What a CPU or load mark does when it is passed.
-    pub enum Action {
+    pub enum CpuAction {
         /// In-flight limits, as the law has them.
         Shape = "shape",
         /// All inbound work is refused.
@@ -26,30 +26,30 @@ words! {
 
 settings! {
     /// Where the rules are.
-    pub struct Rules {
+    pub struct RulesOptions {
         /// Directory of rule files: *.toml in our form, *.json in Sentinel's. When it is gone the last rules stay
         /// in force; an empty one lifts them.
         dir: PathBuf = PathBuf::from("/etc/tidegate/rules.d"), Location;
         /// Whether the rules repeat the known defects of a version of Sentinel.
-        quirks: Quirks = Quirks::None, OneOf::<Quirks>::ANY;
+        quirks: QuirksOption = QuirksOption::None, OneOf::<QuirksOption>::ANY;
     }
 }
 
 settings! {
     /// What the clients do when the agent is silent.
-    pub struct AgentLoss {
+    pub struct AgentLossOptions {
         /// What adaptive limits do after the grace time: go away, stay, or refuse all inbound work.
         mode: LossMode = LossMode::Open, OneOf::<LossMode>::ANY;
         /// A heartbeat older than this is a silent agent.
-        time_to_live: Duration = Duration::from_secs(1), Span::ms(20, 60_000);
+        time_to_live: Duration = Duration::from_secs(1), DurationRange::ms(20, 60_000);
         /// How long a silent agent's adaptive limits are kept as they were.
-        grace: Duration = Duration::from_secs(10), Span::ms(0, 3_600_000);
+        grace: Duration = Duration::from_secs(10), DurationRange::ms(0, 3_600_000);
     }
 }
 
 settings! {
     /// How the machine is measured.
-    pub struct Signals {
+    pub struct SignalOptions {
         /// Whether the kernel is asked to say at once that tasks begin to wait for CPU, memory or disk. A tick then
         /// comes up to half a tick early.
         psi_triggers: bool = true, Flag;
@@ -58,7 +58,7 @@ settings! {
 
 settings! {
     /// CPU marks of a scope.
-    pub struct Cpu {
+    pub struct CpuOptions {
         /// Whether the thresholds count. The law looks at the CPU in any case.
         enabled: bool = true, Flag;
         /// Share of the effective CPUs in use at which the threshold is crossed.
@@ -66,21 +66,21 @@ settings! {
         /// Share below which it is left again.
         leave: f64 = 0.75, Number::RATIO;
         /// How long the CPU must stay over the threshold before it counts.
-        sustained: Duration = Duration::from_secs(2), Span::ms(0, 600_000);
+        sustained: Duration = Duration::from_secs(2), DurationRange::ms(0, 600_000);
         /// What happens when the threshold is crossed: `shape` begins overload, `reject` refuses all inbound work.
-        action: Action = Action::Shape, OneOf::<Action>::ANY;
+        action: CpuAction = CpuAction::Shape, OneOf::<CpuAction>::ANY;
     }
     check check_cpu;
 }
 
-fn check_cpu(cpu: &Cpu, section: &mut Section<'_, '_>) {
+fn check_cpu(cpu: &CpuOptions, section: &mut Section<'_, '_>) {
     cpu.warn(section);
     refuse_crossed(section, ["leave", "enter"], cpu.leave, cpu.enter);
 }
 
 settings! {
     /// Load thresholds of the host.
-    pub struct Load {
+    pub struct LoadOptions {
         /// Whether the marks count. Load alone says that tasks wait, not that requests do: a build machine is over
         /// the mark for hours. So it is off unless an operator wants it.
         enabled: bool = false, Flag;
@@ -92,13 +92,13 @@ settings! {
     check check_load;
 }
 
-fn check_load(load: &Load, section: &mut Section<'_, '_>) {
+fn check_load(load: &LoadOptions, section: &mut Section<'_, '_>) {
     load.warn(section);
     let keys = ["leave_per_cpu", "enter_per_cpu"];
     refuse_crossed(section, keys, load.leave_per_cpu, load.enter_per_cpu);
 }
 
-fn warn_of_idle(threads: &Threads, section: &mut Section<'_, '_>) {
+fn warn_of_idle(threads: &ThreadsOptions, section: &mut Section<'_, '_>) {
     threads.warn(section);
 }
 
@@ -107,40 +107,40 @@ fn only_with(counts: bool, with: &'static str) -> Option<Idle> {
     Idle::when(!counts, with, "without it nothing looks at this")
 }
 
-impl Effects for Cpu {
-    const EFFECTS: &'static [Effect<Self>] = &[
-        Effect::always("enabled"),
-        Effect::new("enter", |cpu| only_with(cpu.enabled, "with enabled = true")),
-        Effect::new("leave", |cpu| only_with(cpu.enabled, "with enabled = true")),
-        Effect::new("sustained", |cpu| {
+impl Effects for CpuOptions {
+    const EFFECTS: &'static [OptionEffect<Self>] = &[
+        OptionEffect::always("enabled"),
+        OptionEffect::new("enter", |cpu| only_with(cpu.enabled, "with enabled = true")),
+        OptionEffect::new("leave", |cpu| only_with(cpu.enabled, "with enabled = true")),
+        OptionEffect::new("sustained", |cpu| {
             only_with(cpu.enabled, "with enabled = true")
         }),
-        Effect::always("action"),
+        OptionEffect::always("action"),
     ];
 }
 
-impl Effects for Load {
-    const EFFECTS: &'static [Effect<Self>] = &[
-        Effect::always("enabled"),
-        Effect::new("enter_per_cpu", |load| {
+impl Effects for LoadOptions {
+    const EFFECTS: &'static [OptionEffect<Self>] = &[
+        OptionEffect::always("enabled"),
+        OptionEffect::new("enter_per_cpu", |load| {
             only_with(load.enabled, "with enabled = true")
         }),
-        Effect::new("leave_per_cpu", |load| {
+        OptionEffect::new("leave_per_cpu", |load| {
             only_with(load.enabled, "with enabled = true")
         }),
     ];
 }
 
-impl Effects for Threads {
-    const EFFECTS: &'static [Effect<Self>] = &[
-        Effect::always("watermark"),
-        Effect::new("leave_ratio", |threads| {
+impl Effects for ThreadsOptions {
+    const EFFECTS: &'static [OptionEffect<Self>] = &[
+        OptionEffect::always("watermark"),
+        OptionEffect::new("leave_ratio", |threads| {
             only_with(threads.watermark.is_some(), "with a watermark")
         }),
-        Effect::new("cpu_shift_ratio", |threads| {
+        OptionEffect::new("cpu_shift_ratio", |threads| {
             only_with(threads.watermark.is_some(), "with a watermark")
         }),
-        Effect::new("hold", |threads| {
+        OptionEffect::new("hold", |threads| {
             only_with(threads.watermark.is_some(), "with a watermark")
         }),
     ];
@@ -160,21 +160,21 @@ fn refuse_crossed(section: &mut Section<'_, '_>, keys: [&str; 2], leave: f64, en
 
 settings! {
     /// How slowly a state changes.
-    pub struct Hysteresis {
+    pub struct HysteresisOptions {
         /// Healthy ticks in a row that end an overload.
         healthy_samples: u32 = 5, Whole { min: 1, max: 1_000 };
         /// Healthy ticks needed after quick re-entries; the number doubles up to this.
         healthy_samples_max: u32 = 20, Whole { min: 1, max: 10_000 };
         /// The same as a time, in the place of `healthy_samples`, whatever the tick is. Not set: by ticks.
-        healthy_for: Option<Duration> = None, Maybe(Span::ms(10, 600_000), "\"5s\"");
+        healthy_for: Option<Duration> = None, Maybe(DurationRange::ms(10, 600_000), "\"5s\"");
         /// The same in the place of `healthy_samples_max`. Not set: four times `healthy_for`.
-        healthy_for_max: Option<Duration> = None, Maybe(Span::ms(10, 3_600_000), "\"20s\"");
+        healthy_for_max: Option<Duration> = None, Maybe(DurationRange::ms(10, 3_600_000), "\"20s\"");
         /// An overload that comes back within this time is a quick re-entry.
-        reentry_window: Duration = Duration::from_secs(30), Span::ms(0, 3_600_000);
+        reentry_window: Duration = Duration::from_secs(30), DurationRange::ms(0, 3_600_000);
         /// Shortest time in a state.
-        minimum_hold: Duration = Duration::from_millis(500), Span::ms(0, 600_000);
+        minimum_hold: Duration = Duration::from_millis(500), DurationRange::ms(0, 600_000);
         /// A threshold whose signal is not measured for this long counts as not crossed.
-        blind_time: Duration = Duration::from_secs(5), Span::ms(100, 600_000);
+        blind_time: Duration = Duration::from_secs(5), DurationRange::ms(100, 600_000);
         /// Maximum number of state changes in any hour. A mark is then not passed again; an overload that has ended stays, with
         /// the entry limit.
         changes_per_hour_max: u32 = 12, Whole { min: 2, max: 32 };
@@ -182,7 +182,7 @@ settings! {
     check check_hysteresis;
 }
 
-fn check_hysteresis(hysteresis: &Hysteresis, section: &mut Section<'_, '_>) {
+fn check_hysteresis(hysteresis: &HysteresisOptions, section: &mut Section<'_, '_>) {
     hysteresis.warn(section);
     let samples = hysteresis.healthy_samples;
     if hysteresis.healthy_samples_max < samples && hysteresis.healthy_for.is_none() {
@@ -207,7 +207,7 @@ fn check_hysteresis(hysteresis: &Hysteresis, section: &mut Section<'_, '_>) {
     }
 }
 
-fn by_ticks(hysteresis: &Hysteresis) -> Option<Idle> {
+fn by_ticks(hysteresis: &HysteresisOptions) -> Option<Idle> {
     Idle::when(
         hysteresis.healthy_for.is_some(),
         "without healthy_for",
@@ -215,24 +215,24 @@ fn by_ticks(hysteresis: &Hysteresis) -> Option<Idle> {
     )
 }
 
-impl Effects for Hysteresis {
-    const EFFECTS: &'static [Effect<Self>] = &[
-        Effect::new("healthy_samples", by_ticks),
-        Effect::new("healthy_samples_max", by_ticks),
-        Effect::always("healthy_for"),
-        Effect::new("healthy_for_max", |hysteresis| {
+impl Effects for HysteresisOptions {
+    const EFFECTS: &'static [OptionEffect<Self>] = &[
+        OptionEffect::new("healthy_samples", by_ticks),
+        OptionEffect::new("healthy_samples_max", by_ticks),
+        OptionEffect::always("healthy_for"),
+        OptionEffect::new("healthy_for_max", |hysteresis| {
             only_with(hysteresis.healthy_for.is_some(), "with healthy_for")
         }),
-        Effect::always("reentry_window"),
-        Effect::always("minimum_hold"),
-        Effect::always("blind_time"),
-        Effect::always("changes_per_hour_max"),
+        OptionEffect::always("reentry_window"),
+        OptionEffect::always("minimum_hold"),
+        OptionEffect::always("blind_time"),
+        OptionEffect::always("changes_per_hour_max"),
     ];
 }
 
 settings! {
     /// Too many live threads of a group lower its requests in flight for a while.
-    pub struct Threads {
+    pub struct ThreadsOptions {
         /// Live threads over which the limit is lowered. Not set: never.
         watermark: Option<u32> = None, Maybe(Whole { min: 1, max: 4_194_304 }, "500");
         /// Share of the requests then in flight that is left; at least one for each CPU.
@@ -240,46 +240,46 @@ settings! {
         /// How far the group's CPU thresholds are lowered meanwhile. Rules with a `strained_count` take it then.
         cpu_shift_ratio: f64 = 0.0, Number::RATIO;
         /// How long. It ends by itself, and comes again only after the threads were fewer.
-        hold: Duration = Duration::from_secs(30), Span::ms(1_000, 3_600_000);
+        hold: Duration = Duration::from_secs(30), DurationRange::ms(1_000, 3_600_000);
     }
     check warn_of_idle;
 }
 
 settings! {
     /// A scope with its own settings.
-    pub struct Scope {
+    pub struct ScopeOptions {
         /// Name in status, metrics and refusals.
-        name: String = String::new(), Required(Name, "\"orders\"");
+        name: String = String::new(), Required(NameText, "\"orders\"");
         /// Its cgroup: a path below the cpu controller's mount. Each match of a glob is a scope.
         cgroup: String = String::new(), Required(CgroupPath, "\"/system.slice/orders.service\"");
         /// CPUs that it may use, whatever its quota and its CPU set say. Not set: as measured.
         cpus: Option<f64> = None, Maybe(Number { min: 0.01, max: 4_096.0 }, "1.5");
         /// Its CPU thresholds; options as in `[cpu]`.
-        cpu: Cpu = Cpu::default(), Group::<Cpu>::OF;
+        cpu: CpuOptions = CpuOptions::default(), TableOf::<CpuOptions>::OF;
         /// How slowly its state changes; options as in `[hysteresis]`.
-        hysteresis: Hysteresis = Hysteresis::default(), Group::<Hysteresis>::OF;
+        hysteresis: HysteresisOptions = HysteresisOptions::default(), TableOf::<HysteresisOptions>::OF;
         /// Its threads; options as in `[threads]`.
-        threads: Threads = Threads::default(), Group::<Threads>::OF;
+        threads: ThreadsOptions = ThreadsOptions::default(), TableOf::<ThreadsOptions>::OF;
         /// Its law; options as in `[law]`.
-        law: Law = Law::default(), Group::<Law>::OF;
+        law: LawOptions = LawOptions::default(), TableOf::<LawOptions>::OF;
     }
     check check_scope;
 }
 
-impl Effects for Scope {
-    const EFFECTS: &'static [Effect<Self>] = &[
-        Effect::always("name"),
-        Effect::always("cgroup"),
-        Effect::always("cpus"),
+impl Effects for ScopeOptions {
+    const EFFECTS: &'static [OptionEffect<Self>] = &[
+        OptionEffect::always("name"),
+        OptionEffect::always("cgroup"),
+        OptionEffect::always("cpus"),
         // What is in these tables answers for itself.
-        Effect::always("cpu"),
-        Effect::always("hysteresis"),
-        Effect::always("threads"),
-        Effect::always("law"),
+        OptionEffect::always("cpu"),
+        OptionEffect::always("hysteresis"),
+        OptionEffect::always("threads"),
+        OptionEffect::always("law"),
     ];
 }
 
-fn check_scope(scope: &Scope, section: &mut Section<'_, '_>) {
+fn check_scope(scope: &ScopeOptions, section: &mut Section<'_, '_>) {
     scope.warn(section);
     warn_of_escape(section);
 }
@@ -294,9 +294,14 @@ fn warn_of_escape(section: &mut Section<'_, '_>) {
     }
 }
 
-impl Scope {
+impl ScopeOptions {
     /// A scope that has the settings of all scopes.
-    pub fn over(cpu: Cpu, hysteresis: Hysteresis, threads: Threads, law: Law) -> Self {
+    pub fn over(
+        cpu: CpuOptions,
+        hysteresis: HysteresisOptions,
+        threads: ThreadsOptions,
+        law: LawOptions,
+    ) -> Self {
         Self {
             name: String::new(),
             cgroup: String::new(),
@@ -309,7 +314,7 @@ impl Scope {
     }
 
     /// Its settings as the law takes them. Load is a matter of the host, threads of groups.
-    pub fn law_settings(&self, tick: Duration) -> tidegate_limits::law::Settings {
+    pub fn law_settings(&self, tick: Duration) -> tidegate_limits::law::LawSettings {
         let threads = Some(&self.threads);
         settings_of(
             tick,
@@ -325,9 +330,9 @@ pub const DEFAULT_TENANT: &str = "default";
 
 settings! {
     /// How much of a limit a service may hold that it shares with others.
-    pub struct Service {
+    pub struct ServiceOptions {
         /// Name of its processes, or of its scope.
-        name: String = String::new(), Required(Name, "\"orders\"");
+        name: String = String::new(), Required(NameText, "\"orders\"");
         /// Its part against those of the others, which have 1.
         weight: f64 = 1.0, Number { min: 0.01, max: 100.0 };
     }
@@ -335,9 +340,9 @@ settings! {
 
 settings! {
     /// Services that share a ledger of their own.
-    pub struct Tenant {
+    pub struct TenantOptions {
         /// Name in status and metrics. "default" is that of all services that belong to no tenant.
-        name: String = String::new(), Required(Name, "\"shop\"");
+        name: String = String::new(), Required(NameText, "\"shop\"");
         /// User id of its processes. Of `uid`, `gid` and `cgroup` all that are set must hold.
         uid: Option<u32> = None, Maybe(Whole { min: 0, max: u32::MAX - 1 }, "1000");
         /// Primary group id of its processes.
@@ -347,12 +352,12 @@ settings! {
         /// Directory of its own rules. Not set: the rules of all.
         rules_dir: Option<PathBuf> = None, Maybe(Location, "\"/etc/tidegate/shop.d\"");
         /// Whose verdicts its rules give. Not set: as for all.
-        quirks: Option<Quirks> = None, Maybe(OneOf::<Quirks>::ANY, "\"sentinel-1.8.9\"");
+        quirks: Option<QuirksOption> = None, Maybe(OneOf::<QuirksOption>::ANY, "\"sentinel-1.8.9\"");
     }
     check check_tenant;
 }
 
-fn check_tenant(tenant: &Tenant, section: &mut Section<'_, '_>) {
+fn check_tenant(tenant: &TenantOptions, section: &mut Section<'_, '_>) {
     warn_of_escape(section);
     if tenant.uid.is_none() && tenant.gid.is_none() && tenant.cgroup.is_none() {
         section.refuse(

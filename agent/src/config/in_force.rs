@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use super::{Config, layers};
-use crate::schema::fault::{Fault, Place};
-use crate::schema::kind::Shown;
+use crate::schema::fault::{Fault, InFile};
+use crate::schema::kind::ShownValue;
 use crate::schema::layers::merged;
-use crate::schema::settings::{Row, Settings as _};
+use crate::schema::settings::{OptionRow, OptionTable as _};
 use crate::schema::source::Source;
-use crate::schema::{Node, Value};
+use crate::schema::{FileNode, Value};
 
 /// Column at which the origin of a value stands, unless the value is longer.
 const ORIGIN_COLUMN: usize = 40;
@@ -30,31 +30,36 @@ impl Config {
 }
 
 /// Where an option of a table stands, in a configuration or in the files beside it.
-pub fn place_of(path: &Path, [table, option]: [&str; 2]) -> Option<Place> {
+pub fn place_of(path: &Path, [table, option]: [&str; 2]) -> Option<InFile> {
     let (source, root) = read(path).ok()?;
     let (_source, node) = member(member(Some((&source, &root)), table), option)?;
     Some(source.place(node.span.start))
 }
 
-fn read(path: &Path) -> Result<(Source, Node), Vec<Fault>> {
+fn read(path: &Path) -> Result<(Source, FileNode), Vec<Fault>> {
     let first = Source::read(path).map_err(|fault| vec![*fault])?;
     merged(first, &layers::beside(path)?.files)
 }
 
 /// A part of the files: the text, and the node in it.
-type Part<'n> = Option<(&'n Source, &'n Node)>;
+type Part<'n> = Option<(&'n Source, &'n FileNode)>;
 
 /// Writes a table: its rows as they are in force and as the files alone have them, and its part of the files.
-fn table(text: &mut String, path: &str, (rows, of_files): (&[Row], &[Row]), part: Part<'_>) {
+fn table(
+    text: &mut String,
+    path: &str,
+    (rows, of_files): (&[OptionRow], &[OptionRow]),
+    part: Part<'_>,
+) {
     for (row, of_file) in rows.iter().zip(of_files) {
         let line = match &row.shown {
-            Shown::Value(value) => format!("{} = {value}", row.key),
+            ShownValue::Value(value) => format!("{} = {value}", row.key),
             // What a table must give is in the file as it is written there.
-            Shown::Unset(_) => written(member(part, row.key)).map_or_else(
+            ShownValue::Unset(_) => written(member(part, row.key)).map_or_else(
                 || format!("# {} is not set", row.key),
                 |written| format!("{} = {written}", row.key),
             ),
-            Shown::Table(_) | Shown::Tables(_) => continue,
+            ShownValue::Table(_) | ShownValue::Tables(_) => continue,
         };
         let origin = match member(part, row.key) {
             _ if row.shown != of_file.shown => {
@@ -72,7 +77,8 @@ fn table(text: &mut String, path: &str, (rows, of_files): (&[Row], &[Row]), part
             format!("{path}.{}", row.key)
         };
         let within = member(part, row.key);
-        if let (Shown::Table(rows), Shown::Table(of_files)) = (&row.shown, &of_file.shown) {
+        if let (ShownValue::Table(rows), ShownValue::Table(of_files)) = (&row.shown, &of_file.shown)
+        {
             push(text, &format!("\n[{path}]"));
             table(text, &path, (rows, of_files), within);
         }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::schema::fault::{Fault, Place};
+use crate::schema::fault::{Fault, InFile};
 use crate::schema::source::Source;
 
 /// The directory of the files, beside the configuration.
@@ -68,6 +68,6 @@ fn listed(directory: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 fn not_read(path: &Path) -> Fault {
-    let place = Place::whole(path.display().to_string());
+    let place = InFile::whole(path.display().to_string());
     Fault::at(place, "file", "not read", "files NAME.toml", "")
 }

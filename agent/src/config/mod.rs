@@ -17,20 +17,20 @@ pub mod shipped;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use door::{Http, METRICS_HINT, Pages, Recording, Socket};
-pub use ebpf::Ebpf;
-pub use escalation::Escalation;
-pub use given::{Given, MetricsListen};
+pub use door::{HttpOptions, METRICS_HINT, PageOptions, RecordingOptions, SocketOptions};
+pub use ebpf::EbpfOptions;
+pub use escalation::EscalationOptions;
+pub use given::{ConfigRequest, MetricsListen};
 pub use guard::{
-    Action, AgentLoss, Cpu, DEFAULT_TENANT, Hysteresis, Load, Rules, Scope, Service, Signals,
-    Tenant, Threads,
+    AgentLossOptions, CpuAction, CpuOptions, DEFAULT_TENANT, HysteresisOptions, LoadOptions,
+    RulesOptions, ScopeOptions, ServiceOptions, SignalOptions, TenantOptions, ThreadsOptions,
 };
-pub use law::{Law, LawKind, LawMode};
+pub use law::{LawKind, LawMode, LawOptions};
 
 use crate::schema::fault::{Fault, Sink};
-use crate::schema::kind::{Group, Groups, Span};
+use crate::schema::kind::{DurationRange, Groups, TableOf};
 use crate::schema::layers::merged;
-use crate::schema::settings::{Section, Settings as _, settings};
+use crate::schema::settings::{OptionTable as _, Section, settings};
 use crate::schema::source::Source;
 
 /// Where an installed agent looks for its file.
@@ -46,51 +46,51 @@ settings! {
     /// Everything the operator can set.
     pub struct Config {
         /// Time between two samples. Each tick measures, judges and publishes.
-        tick: Duration = Duration::from_millis(100), Span::ms(10, 1_000);
+        tick: Duration = Duration::from_millis(100), DurationRange::ms(10, 1_000);
         /// The Unix socket that services connect to.
-        socket: Socket = Socket::default(), Group::<Socket>::OF;
+        socket: SocketOptions = SocketOptions::default(), TableOf::<SocketOptions>::OF;
         /// The HTTP door. Its Unix socket is always there.
-        http: Http = Http::default(), Group::<Http>::OF;
+        http: HttpOptions = HttpOptions::default(), TableOf::<HttpOptions>::OF;
         /// Where the rules are.
-        rules: Rules = Rules::default(), Group::<Rules>::OF;
+        rules: RulesOptions = RulesOptions::default(), TableOf::<RulesOptions>::OF;
         /// What the clients do when the agent is silent. Static rules stay in force, always.
-        agent_loss: AgentLoss = AgentLoss::default(), Group::<AgentLoss>::OF;
+        agent_loss: AgentLossOptions = AgentLossOptions::default(), TableOf::<AgentLossOptions>::OF;
         /// Sizes of the shared pages. They are fixed when the pages are made.
-        pages: Pages = Pages::default(), Group::<Pages>::OF;
+        pages: PageOptions = PageOptions::default(), TableOf::<PageOptions>::OF;
         /// How the machine is measured.
-        signals: Signals = Signals::default(), Group::<Signals>::OF;
+        signals: SignalOptions = SignalOptions::default(), TableOf::<SignalOptions>::OF;
         /// CPU thresholds of every scope.
-        cpu: Cpu = Cpu::default(), Group::<Cpu>::OF;
+        cpu: CpuOptions = CpuOptions::default(), TableOf::<CpuOptions>::OF;
         /// Load thresholds of the host.
-        load: Load = Load::default(), Group::<Load>::OF;
+        load: LoadOptions = LoadOptions::default(), TableOf::<LoadOptions>::OF;
         /// Too many live threads of a group.
-        threads: Threads = Threads::default(), Group::<Threads>::OF;
+        threads: ThreadsOptions = ThreadsOptions::default(), TableOf::<ThreadsOptions>::OF;
         /// How slowly a state changes.
-        hysteresis: Hysteresis = Hysteresis::default(), Group::<Hysteresis>::OF;
+        hysteresis: HysteresisOptions = HysteresisOptions::default(), TableOf::<HysteresisOptions>::OF;
         /// The adaptive law.
-        law: Law = Law::default(), Group::<Law>::OF;
+        law: LawOptions = LawOptions::default(), TableOf::<LawOptions>::OF;
         /// A scope that stays in overload.
-        escalation: Escalation = Escalation::default(), Group::<Escalation>::OF;
+        escalation: EscalationOptions = EscalationOptions::default(), TableOf::<EscalationOptions>::OF;
         /// Programs in the kernel that measure waits for a CPU and pauses of JVMs.
-        ebpf: Ebpf = Ebpf::default(), Group::<Ebpf>::OF;
+        ebpf: EbpfOptions = EbpfOptions::default(), TableOf::<EbpfOptions>::OF;
         /// What every tick measured is kept on disk, for `tidegate replay`.
-        recording: Recording = Recording::default(), Group::<Recording>::OF;
+        recording: RecordingOptions = RecordingOptions::default(), TableOf::<RecordingOptions>::OF;
         /// A scope with its own settings. What it does not set is as above.
-        scopes as "scope": Vec<Scope> = Vec::new(),
+        scopes as "scope": Vec<ScopeOptions> = Vec::new(),
             Groups {
-                template: Scope::over(cpu.clone(), hysteresis.clone(), threads.clone(), law.clone()),
+                template: ScopeOptions::over(cpu.clone(), hysteresis.clone(), threads.clone(), law.clone()),
             };
         /// A service with a weight of its own when it shares the limit of a scope with others.
-        services as "service": Vec<Service> = Vec::new(), Groups { template: Service::default() };
+        services as "service": Vec<ServiceOptions> = Vec::new(), Groups { template: ServiceOptions::default() };
         /// Services that share a ledger of their own and do not see the others.
-        tenants as "tenant": Vec<Tenant> = Vec::new(), Groups { template: Tenant::default() };
+        tenants as "tenant": Vec<TenantOptions> = Vec::new(), Groups { template: TenantOptions::default() };
     }
     check check_config;
 }
 
 /// A configuration and what is odd about it.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Loaded {
+pub struct LoadedConfig {
     /// The configuration.
     pub config: Box<Config>,
     /// Odd, but taken.
@@ -107,16 +107,16 @@ impl Config {
     ///
     /// # Errors
     /// Every fault of the files.
-    pub fn load(path: Option<&Path>) -> Result<Loaded, Vec<Fault>> {
+    pub fn load(path: Option<&Path>) -> Result<LoadedConfig, Vec<Fault>> {
         Self::load_over(path, Self::default())
     }
 
     /// The same; what the file does not set is as in `usual`.
-    fn load_over(path: Option<&Path>, usual: Self) -> Result<Loaded, Vec<Fault>> {
+    fn load_over(path: Option<&Path>, usual: Self) -> Result<LoadedConfig, Vec<Fault>> {
         let Some(path) = path else {
-            return Ok(Loaded {
+            return Ok(LoadedConfig {
                 config: Box::new(usual),
-                ..Loaded::default()
+                ..LoadedConfig::default()
             });
         };
         let first = Source::read(path).map_err(|fault| vec![*fault])?;
@@ -128,7 +128,7 @@ impl Config {
     }
 
     /// The same of files that were read: the one at `path` and those beside it.
-    fn of_files(path: &Path, files: Vec<Source>, usual: &Self) -> Result<Loaded, Vec<Fault>> {
+    fn of_files(path: &Path, files: Vec<Source>, usual: &Self) -> Result<LoadedConfig, Vec<Fault>> {
         let mut loaded = match &*files {
             [] => Self::parse_over(&Source::new("", ""), usual)?,
             [only] => Self::parse_over(only, usual)?,
@@ -149,11 +149,11 @@ impl Config {
     ///
     /// # Errors
     /// Every fault of the text.
-    pub fn parse(source: &Source) -> Result<Loaded, Vec<Fault>> {
+    pub fn parse(source: &Source) -> Result<LoadedConfig, Vec<Fault>> {
         Self::parse_over(source, &Self::default())
     }
 
-    fn parse_over(source: &Source, usual: &Self) -> Result<Loaded, Vec<Fault>> {
+    fn parse_over(source: &Source, usual: &Self) -> Result<LoadedConfig, Vec<Fault>> {
         let (config, faults, warnings) = Self::read_over(source, usual);
         Self::loaded(config, faults, warnings)
     }
@@ -163,9 +163,9 @@ impl Config {
         config: Option<Box<Self>>,
         faults: Vec<Fault>,
         warnings: Vec<Fault>,
-    ) -> Result<Loaded, Vec<Fault>> {
+    ) -> Result<LoadedConfig, Vec<Fault>> {
         match config {
-            Some(config) if faults.is_empty() => Ok(Loaded {
+            Some(config) if faults.is_empty() => Ok(LoadedConfig {
                 config,
                 warnings,
                 files: Vec::new(),
@@ -191,14 +191,14 @@ impl Config {
     }
 
     /// Settings of the host's scope as the law takes them.
-    pub fn host_settings(&self) -> tidegate_limits::law::Settings {
+    pub fn host_settings(&self) -> tidegate_limits::law::LawSettings {
         let load = Some(&self.load);
         let guards = (&self.law, &self.cpu, &self.hysteresis);
         law::settings_of(self.tick, guards, load, None)
     }
 
     /// Settings of the scopes without a table of their own.
-    pub fn scope_settings(&self) -> tidegate_limits::law::Settings {
+    pub fn scope_settings(&self) -> tidegate_limits::law::LawSettings {
         let threads = Some(&self.threads);
         let guards = (&self.law, &self.cpu, &self.hysteresis);
         law::settings_of(self.tick, guards, None, threads)

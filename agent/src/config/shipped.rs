@@ -2,8 +2,8 @@
 
 use super::Config;
 use crate::schema::editor;
-use crate::schema::kind::Shown;
-use crate::schema::settings::{Row, Settings as _};
+use crate::schema::kind::ShownValue;
+use crate::schema::settings::{OptionRow, OptionTable as _};
 
 const HEAD: &str = "\
 # Tidegate. Every option has a default; this file holds just those.
@@ -26,12 +26,12 @@ pub fn text() -> String {
 }
 
 /// Writes the rows of a table: its options first, then the tables in it.
-fn table(text: &mut String, path: &str, rows: &[Row], comment: &str) {
+fn table(text: &mut String, path: &str, rows: &[OptionRow], comment: &str) {
     for row in rows {
         let (mark, value) = match &row.shown {
-            Shown::Value(value) => (comment, value),
-            Shown::Unset(example) => ("# ", example),
-            Shown::Table(_) | Shown::Tables(_) => continue,
+            ShownValue::Value(value) => (comment, value),
+            ShownValue::Unset(example) => ("# ", example),
+            ShownValue::Table(_) | ShownValue::Tables(_) => continue,
         };
         docs(text, row);
         push(text, &[mark, row.key, " = ", value]);
@@ -43,8 +43,8 @@ fn table(text: &mut String, path: &str, rows: &[Row], comment: &str) {
             format!("{path}.{}", row.key)
         };
         match &row.shown {
-            Shown::Value(_) | Shown::Unset(_) => {}
-            Shown::Table(rows) => {
+            ShownValue::Value(_) | ShownValue::Unset(_) => {}
+            ShownValue::Table(rows) => {
                 docs(text, row);
                 push(text, &[comment, "[", &path, "]"]);
                 // In a table that is an example, what its tables hold stands further up.
@@ -52,7 +52,7 @@ fn table(text: &mut String, path: &str, rows: &[Row], comment: &str) {
                     table(text, &path, rows, comment);
                 }
             }
-            Shown::Tables(rows) => {
+            ShownValue::Tables(rows) => {
                 docs(text, row);
                 push(text, &["# [[", &path, "]]"]);
                 table(text, &path, rows, "# ");
@@ -61,12 +61,12 @@ fn table(text: &mut String, path: &str, rows: &[Row], comment: &str) {
     }
 }
 
-fn docs(text: &mut String, row: &Row) {
+fn docs(text: &mut String, row: &OptionRow) {
     text.push('\n');
     for line in row.docs {
         push(text, &["#", line]);
     }
-    if matches!(row.shown, Shown::Value(_) | Shown::Unset(_)) {
+    if matches!(row.shown, ShownValue::Value(_) | ShownValue::Unset(_)) {
         push(text, &["# Allowed: ", &row.allowed, "."]);
     }
 }

@@ -16,7 +16,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
 use tidegate_segment::board::ClockSource;
-use tidegate_segment::clock::{Calibration, Reading, read_both};
+use tidegate_segment::clock::{Calibration, ClockReading, read_both};
 
 const CURRENT: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 const CPU_INFO: &str = "/proc/cpuinfo";
@@ -92,12 +92,12 @@ fn is_steady(cpu_info: &str) -> bool {
 enum State {
     Off,
     Settling {
-        first: Reading,
+        first: ClockReading,
     },
     InUse {
         calibration: Calibration,
         /// The reading that its base was made of.
-        made: Reading,
+        made: ClockReading,
     },
 }
 
@@ -119,7 +119,7 @@ impl Judge {
 
     /// Takes the reading of a tick; `None` is "the counter must not be used". Gives what readers are to use, if
     /// they are to be told.
-    fn tick(&mut self, reading: Option<Reading>) -> Option<ClockSource> {
+    fn tick(&mut self, reading: Option<ClockReading>) -> Option<ClockSource> {
         match (self.state, reading) {
             (State::Off, None) => None,
             (State::Off, Some(first)) => {
@@ -132,7 +132,7 @@ impl Judge {
         }
     }
 
-    fn settle(&mut self, first: Reading, now: Reading) -> Option<ClockSource> {
+    fn settle(&mut self, first: ClockReading, now: ClockReading) -> Option<ClockSource> {
         let needed_ns = if self.faults == 0 {
             SETTLE_NS
         } else {
@@ -151,7 +151,12 @@ impl Judge {
         Some(self.use_from(rate, now))
     }
 
-    fn renew(&mut self, old: Calibration, made: Reading, now: Reading) -> Option<ClockSource> {
+    fn renew(
+        &mut self,
+        old: Calibration,
+        made: ClockReading,
+        now: ClockReading,
+    ) -> Option<ClockSource> {
         let steered_ns = now.ns.saturating_sub(made.ns) / STEERED;
         let tolerated_ns = TOLERANCE_NS.saturating_add(steered_ns);
         if old.at(now.tsc).abs_diff(now.ns) > tolerated_ns {
@@ -160,7 +165,7 @@ impl Judge {
         Some(self.use_from(old.mult, now))
     }
 
-    fn use_from(&mut self, rate: u64, now: Reading) -> ClockSource {
+    fn use_from(&mut self, rate: u64, now: ClockReading) -> ClockSource {
         let calibration = Calibration::through(now, rate);
         self.state = State::InUse {
             calibration,
@@ -182,8 +187,8 @@ mod tests {
     use super::*;
 
     /// A counter of 3 GHz, `ns` after both clocks began, `ahead_ns` wrong.
-    fn reading(ns: u64, ahead_ns: u64) -> Reading {
-        Reading {
+    fn reading(ns: u64, ahead_ns: u64) -> ClockReading {
+        ClockReading {
             tsc: (ns + ahead_ns) * 3,
             ns,
         }
@@ -256,7 +261,7 @@ mod tests {
     fn a_counter_that_stands_still_never_comes_into_use() {
         let mut judge = Judge::NEW;
         for tick in 0..100 {
-            let still = Reading {
+            let still = ClockReading {
                 tsc: 7,
                 ns: tick * SETTLE_NS,
             };

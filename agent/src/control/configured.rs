@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::signal::{Found, NoGroup};
+use crate::signal::{GroupMatches, NoGroup};
 
 /// A scope of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub struct ConfiguredScope {
     /// Path of its groups below the mount of the cpu controller, with `*` and `?`.
     pub cgroup: Arc<str>,
     /// How many groups it has, or why none.
-    pub found: Found,
+    pub found: GroupMatches,
 }
 
 impl ConfiguredScope {

@@ -5,10 +5,10 @@
 //! the difference of two sums over seats would not. What a process did between the last tick and
 //! the clearing of its seat is not seen here: at most one tick of a process that has ended.
 
-use tidegate_limits::fairness::share::Asked;
+use tidegate_limits::fairness::share::ServiceDemand;
 use tidegate_segment::ledger::{Ledger, ScopeCounts};
 
-use super::pages::Pages;
+use super::pages::TenantPages;
 use crate::tenant::HOST;
 
 /// What a seat did in a tick.
@@ -17,7 +17,7 @@ pub(super) struct SeatTick {
     /// Requests that it holds.
     pub held: u32,
     /// What it asked for lately.
-    pub asked: Asked,
+    pub asked: ServiceDemand,
 }
 
 /// Follows the counts of every seat of all tenants.
@@ -41,7 +41,7 @@ pub(super) struct Counts {
 
 impl Counts {
     /// Begins with what is counted now; `scopes` is one more than the highest place.
-    pub(super) fn new(pages: &[Pages], scopes: usize) -> Self {
+    pub(super) fn new(pages: &[TenantPages], scopes: usize) -> Self {
         let seats = pages.iter().map(|page| {
             let board = page.writer.board();
             let seats = 0..page.ledger.geometry().seats();
@@ -65,7 +65,7 @@ impl Counts {
     }
 
     /// Takes a tick's counts, `part` of a whole tick: one pass over the seats that were ever used.
-    pub(super) fn take(&mut self, pages: &[Pages], part: f64) {
+    pub(super) fn take(&mut self, pages: &[TenantPages], part: f64) {
         self.scopes.fill(ScopeCounts::default());
         follow(&mut self.one_shots, pages, Ledger::one_shots);
         follow(&mut self.observed, pages, Ledger::observed);
@@ -130,7 +130,7 @@ impl Counts {
 }
 
 /// Follows a count that the ledgers of all tenants have for each scope.
-fn follow(counts: &mut [(u64, u64)], pages: &[Pages], count: fn(&Ledger, u32) -> u64) {
+fn follow(counts: &mut [(u64, u64)], pages: &[TenantPages], count: fn(&Ledger, u32) -> u64) {
     for (scope, (before, growth)) in (0..).zip(counts) {
         let counts = pages.iter().map(|page| count(&page.ledger, scope));
         let now = counts.fold(0, u64::wrapping_add);

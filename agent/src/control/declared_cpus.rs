@@ -21,7 +21,7 @@ pub(super) fn put(readings: &mut Readings, cpus: f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::procfs::{Fault, Missing};
+    use crate::procfs::{Missing, NoValue};
 
     #[test]
     fn shares_are_of_the_declared_cpus() {
@@ -53,7 +53,7 @@ mod tests {
         let mut readings = Readings::new();
         let missing = Missing {
             source: "cpu.stat",
-            fault: Fault::FirstSample,
+            fault: NoValue::FirstSample,
         };
         readings.set(SignalId::UsedCpus, Err(missing));
         put(&mut readings, 1.5);

@@ -9,18 +9,18 @@ use tidegate_abi::decision::ScopeState;
 use tidegate_abi::signal::SignalId;
 use tidegate_limits::fairness::tenants;
 use tidegate_limits::second_mean::SecondMean;
-use tidegate_segment::board::ScopeReport;
+use tidegate_segment::board::PublishedScope;
 
 use super::clock_watch::ClockWatch;
 use super::counts::Counts;
-use super::fairness::{Fairness, Judged};
+use super::fairness::{Fairness, JudgedScope};
 use super::held_nodes::capped;
 use super::lateness::Lateness;
 use super::listeners::Listeners;
 use super::mailbox::{Handle, Mailbox};
 use super::measure::Tick;
 use super::missed::MissedScopes;
-use super::pages::Pages;
+use super::pages::TenantPages;
 use super::plan::{Plan, Planned};
 use super::request::{HeldResource, Request};
 use super::scheduling::Scheduling;
@@ -31,7 +31,7 @@ use super::stepped::Stepped;
 use super::tenant_laws::{AllTenants, TenantLaws};
 use super::tick_time::TickTime;
 use crate::recording::Tap;
-use crate::signal::{Fired, GROUPS_MAX, Group, Sampler, TopThreads, TriggerStates};
+use crate::signal::{FiredTriggers, GROUPS_MAX, Sampler, TopThreads, TriggerStates, WatchedGroup};
 use crate::tenant::HOST;
 use crate::tenant::scope_resolver::ScopeId;
 
@@ -39,7 +39,7 @@ use crate::tenant::scope_resolver::ScopeId;
 #[derive(Debug)]
 pub struct Driver {
     sampler: Box<Sampler>,
-    pages: Vec<Pages>,
+    pages: Vec<TenantPages>,
     counts: Counts,
     listeners: Listeners,
     fairness: Fairness,
@@ -76,7 +76,7 @@ impl Driver {
     /// A driver for the pages of all tenants, and the handle by which the rest of the agent talks with it.
     ///
     /// The host and the agent's own group are watched from the start.
-    pub fn new(sampler: Sampler, pages: Vec<Pages>, plan: Plan) -> (Box<Self>, Handle) {
+    pub fn new(sampler: Sampler, pages: Vec<TenantPages>, plan: Plan) -> (Box<Self>, Handle) {
         let scopes = GROUPS_MAX.saturating_add(1);
         let snapshot = SnapshotCell::with_room(scopes);
         let (mail, handle) = Mailbox::new(snapshot.clone());
@@ -152,7 +152,7 @@ impl Driver {
 
     /// One tick at `now_ns` (monotonic) before it was due, since these triggers fired. It says nothing about
     /// how late ticks are.
-    pub(super) fn tick_early(&mut self, now_ns: u64, fired: Fired) {
+    pub(super) fn tick_early(&mut self, now_ns: u64, fired: FiredTriggers) {
         self.triggers.count(fired);
         if self.has_traffic() {
             self.time.hurry(now_ns);
@@ -256,9 +256,9 @@ impl Driver {
             Stepped::GONE
         } else {
             let group = group.flatten();
-            let threads = group.map(Group::thread_groups).unwrap_or_default();
+            let threads = group.map(WatchedGroup::thread_groups).unwrap_or_default();
             scope.threads = TopThreads::of(threads);
-            scope.neighbour = group.and_then(Group::neighbour);
+            scope.neighbour = group.and_then(WatchedGroup::neighbour);
             scope.limiter = group.map(|group| group.limiter().words());
             let tick = Tick {
                 length_ns,
@@ -299,7 +299,7 @@ impl Driver {
     /// Tells every tenant of a scope.
     fn publish_scope(&mut self, (place, index): (usize, u32), stepped: &Stepped, waiting: u32) {
         let report = &stepped.report;
-        let judged = Judged {
+        let judged = JudgedScope {
             word: report.word,
             capacity: stepped.capacity,
             whole: self.time.is_whole(),
@@ -323,7 +323,7 @@ impl Driver {
                 return;
             };
             page.writer
-                .publish_scope(index, &ScopeReport { word, ..*report });
+                .publish_scope(index, &PublishedScope { word, ..*report });
             page.writer.publish_held(index, stepped.surge, others);
             page.writer.publish_accept_queue(index, waiting);
         }

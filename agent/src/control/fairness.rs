@@ -5,12 +5,12 @@
 
 use tidegate_abi::board::{ScopeWord, ShareWord};
 use tidegate_abi::decision::ScopeState;
-use tidegate_limits::fairness::Limits;
-use tidegate_limits::fairness::cutoff::{Cutoff, Inlet};
-use tidegate_limits::fairness::share::{self, Member};
+use tidegate_limits::fairness::OverloadLimits;
+use tidegate_limits::fairness::cutoff::{ClassArrivals, Cutoff};
+use tidegate_limits::fairness::share::{self, ShareMember};
 
 use super::counts::{Counts, SeatTick};
-use super::pages::Pages;
+use super::pages::TenantPages;
 use super::plan::Weights;
 use crate::tenant::HOST;
 
@@ -19,7 +19,7 @@ const MOST_OFFERED: u64 = 1_000_000_000;
 
 /// A seat in the division of a scope.
 #[derive(Debug, Clone, Copy)]
-struct Seated {
+struct DividedSeat {
     service: Service,
     tenant: usize,
     seat: u32,
@@ -28,7 +28,7 @@ struct Seated {
 
 /// What the law has said of a scope.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Judged {
+pub(super) struct JudgedScope {
     pub word: ScopeWord,
     /// Requests that it can do in a whole tick; `None` before there is history.
     pub capacity: Option<f64>,
@@ -36,7 +36,7 @@ pub(super) struct Judged {
     pub whole: bool,
 }
 
-impl Judged {
+impl JudgedScope {
     /// Whether decisions look at shares and cut-off, as the gate has it.
     fn is_divided(&self) -> bool {
         self.word.state == ScopeState::Overload && self.word.entry < ScopeWord::LIMIT_MAX
@@ -57,7 +57,7 @@ enum Service {
 struct Inbound {
     cutoff: Cutoff,
     /// Counts of the ledger at the last tick.
-    before: Inlet,
+    before: ClassArrivals,
 }
 
 /// The cut-offs and shares of every scope.
@@ -72,13 +72,13 @@ pub(super) struct Fairness {
     /// Weights of services by name.
     pub weights: Weights,
     /// Room to work in, so that a tick allocates nothing.
-    seated: Vec<Seated>,
-    members: Vec<Member>,
+    seated: Vec<DividedSeat>,
+    members: Vec<ShareMember>,
 }
 
 impl Fairness {
     /// For these tenants and so many scopes.
-    pub(super) fn new(pages: &[Pages], scopes: usize) -> Self {
+    pub(super) fn new(pages: &[TenantPages], scopes: usize) -> Self {
         let seats = pages.iter().map(|page| page.ledger.geometry().seats());
         let seats: usize = seats.map(|seats| usize::try_from(seats).unwrap_or(0)).sum();
         let inbound = pages
@@ -98,9 +98,9 @@ impl Fairness {
     pub(super) fn publish(
         &mut self,
         scope: u32,
-        judged: &Judged,
+        judged: &JudgedScope,
         counts: &Counts,
-        pages: &mut [Pages],
+        pages: &mut [TenantPages],
     ) {
         let overload = judged.is_divided();
         let Some(divided) = place(scope).and_then(|at| self.divided.get_mut(at)) else {
@@ -143,7 +143,7 @@ impl Fairness {
         (level < tidegate_limits::fairness::LEVELS).then_some(level)
     }
 
-    fn move_cutoffs(&mut self, scope: u32, judged: &Judged, pages: &mut [Pages]) {
+    fn move_cutoffs(&mut self, scope: u32, judged: &JudgedScope, pages: &mut [TenantPages]) {
         let overload = judged.is_divided();
         let held = self.seated.iter().map(|seated| seated.tick.held);
         let held = held.fold(0_u32, u32::saturating_add);
@@ -167,7 +167,7 @@ impl Fairness {
     }
 
     /// Takes down the seats of a scope in the order of their services.
-    fn seat(&mut self, scope: u32, counts: &Counts, pages: &[Pages]) {
+    fn seat(&mut self, scope: u32, counts: &Counts, pages: &[TenantPages]) {
         self.seated.clear();
         for (tenant, page) in pages.iter().enumerate() {
             let board = page.writer.board();
@@ -185,7 +185,7 @@ impl Fairness {
                         name: board.seat_service(seat),
                     }
                 };
-                self.seated.push(Seated {
+                self.seated.push(DividedSeat {
                     service,
                     tenant,
                     seat,
@@ -197,9 +197,9 @@ impl Fairness {
     }
 
     /// Makes the seats' services members, and divides the limit among them.
-    fn divide(&mut self, judged: &Judged) {
+    fn divide(&mut self, judged: &JudgedScope) {
         self.members.clear();
-        let same = |one: &Seated, other: &Seated| one.service == other.service;
+        let same = |one: &DividedSeat, other: &DividedSeat| one.service == other.service;
         for seats in self.seated.chunk_by(same) {
             let Some(first) = seats.first() else { continue };
             let weight = match first.service {
@@ -209,7 +209,7 @@ impl Fairness {
                 }
                 Service::Name { name, .. } => self.weights.of(name),
             };
-            let mut member = Member::new(weight);
+            let mut member = ShareMember::new(weight);
             for SeatTick { held, asked } in seats.iter().map(|seated| seated.tick) {
                 member.held = member.held.saturating_add(held);
                 member.asked.add(&asked);
@@ -217,7 +217,11 @@ impl Fairness {
             self.members.push(member);
         }
         let ScopeWord { tight, entry, .. } = judged.word;
-        share::divide(Limits { tight, entry }, judged.capacity, &mut self.members);
+        share::divide(
+            OverloadLimits { tight, entry },
+            judged.capacity,
+            &mut self.members,
+        );
     }
 }
 
@@ -226,13 +230,13 @@ fn place(scope: u32) -> Option<usize> {
 }
 
 /// What the counts of a ledger grew by; nobody is believed to have offered more than is possible.
-fn growth(now: &Inlet, before: &Inlet) -> Inlet {
+fn growth(now: &ClassArrivals, before: &ClassArrivals) -> ClassArrivals {
     let grown = |now: u64, before: u64| now.wrapping_sub(before).min(MOST_OFFERED);
     let mut offered = now.offered;
     for (now, before) in offered.iter_mut().zip(before.offered) {
         *now = grown(*now, before);
     }
-    Inlet {
+    ClassArrivals {
         offered,
         keyed: grown(now.keyed, before.keyed),
         refused: grown(now.refused, before.refused),

@@ -1,12 +1,12 @@
 //! What the resources that bulkheads hold have in flight: a scope has them beside its limits.
 
-use super::pages::Pages;
+use super::pages::TenantPages;
 use super::request::HeldResource;
 use crate::tenant::HOST;
 
 /// What the resources that bulkheads hold have in flight in a scope, of one tenant or of all; the host has all.
 pub(super) fn capped(
-    pages: &[Pages],
+    pages: &[TenantPages],
     held: &[HeldResource],
     scope: u32,
     tenant: Option<usize>,

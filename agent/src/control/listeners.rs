@@ -5,10 +5,10 @@
 
 use std::sync::Weak;
 
-use crate::procfs::{Fault, Missing};
+use crate::procfs::{Missing, NoValue};
 use crate::signal::AcceptQueues;
 use crate::tenant::HOST;
-use crate::tenant::client::Client;
+use crate::tenant::client::ServiceConnection;
 
 /// Most listeners that are watched.
 const LISTENERS_MAX: usize = 4096;
@@ -22,7 +22,7 @@ pub(super) struct Listener {
     /// `SO_COOKIE` of the socket.
     pub(super) cookie: u64,
     /// Watched as long as this is connected.
-    pub(super) client: Weak<Client>,
+    pub(super) client: Weak<ServiceConnection>,
 }
 
 /// A listener and what the last tick found.
@@ -36,7 +36,7 @@ struct Watched {
 /// All listeners.
 #[derive(Debug)]
 pub(super) struct Listeners {
-    queues: Result<AcceptQueues, Fault>,
+    queues: Result<AcceptQueues, NoValue>,
     /// In the order of their cookies.
     watched: Vec<Watched>,
 }
@@ -45,7 +45,7 @@ impl Listeners {
     /// None yet; nothing is asked of the kernel before there is one.
     pub(super) fn new() -> Self {
         Self {
-            queues: Err(Fault::NoListener),
+            queues: Err(NoValue::NoListener),
             watched: Vec::with_capacity(LISTENERS_MAX),
         }
     }
@@ -107,7 +107,7 @@ impl Listeners {
             fault,
         };
         if own.peek().is_none() {
-            return Err(missing(Fault::NoListener));
+            return Err(missing(NoValue::NoListener));
         }
         if let Err(fault) = &self.queues {
             return Err(missing(*fault));
@@ -115,7 +115,7 @@ impl Listeners {
         let (mut sum, mut last) = (0_u32, None);
         for one in own {
             if last != Some(one.listener.cookie) {
-                let waiting = one.waiting.ok_or(missing(Fault::HiddenListener))?;
+                let waiting = one.waiting.ok_or(missing(NoValue::HiddenListener))?;
                 sum = sum.saturating_add(waiting);
             }
             last = Some(one.listener.cookie);
@@ -147,10 +147,10 @@ mod tests {
     use tidegate_segment::os::listener;
 
     use super::*;
-    use crate::tenant::client::{Clients, Who};
+    use crate::tenant::client::{ServiceConnections, Who};
     use crate::tenant::peer_scope::PeerScope;
 
-    fn client(scope: u32) -> Arc<Client> {
+    fn client(scope: u32) -> Arc<ServiceConnection> {
         let who = Who {
             pid: 1,
             uid: 0,
@@ -158,11 +158,11 @@ mod tests {
             seat: None,
             no_seat: None,
         };
-        let (_ticket, client) = Clients::default().add(who, PeerScope::found_at(scope));
+        let (_ticket, client) = ServiceConnections::default().add(who, PeerScope::found_at(scope));
         client
     }
 
-    fn fault(listeners: &Listeners, scope: u32) -> Fault {
+    fn fault(listeners: &Listeners, scope: u32) -> NoValue {
         listeners.waiting(scope).unwrap_err().fault
     }
 
@@ -177,7 +177,7 @@ mod tests {
         let clients = [client(1), client(1), client(2)];
         let mut listeners = Listeners::new();
         listeners.look();
-        assert_eq!(fault(&listeners, HOST), Fault::NoListener);
+        assert_eq!(fault(&listeners, HOST), NoValue::NoListener);
         for (client, cookie) in [
             (&clients[0], cookie),
             (&clients[1], cookie),
@@ -193,13 +193,13 @@ mod tests {
         for scope in [HOST, 1, 2] {
             assert_eq!(listeners.waiting(scope), Ok(3), "{scope}");
         }
-        assert_eq!(fault(&listeners, 3), Fault::NoListener);
+        assert_eq!(fault(&listeners, 3), NoValue::NoListener);
         drop(other);
         listeners.look();
-        assert_eq!(fault(&listeners, 1), Fault::HiddenListener);
+        assert_eq!(fault(&listeners, 1), NoValue::HiddenListener);
         assert_eq!(listeners.waiting(2), Ok(3));
         drop(clients);
         listeners.look();
-        assert_eq!(fault(&listeners, 2), Fault::NoListener);
+        assert_eq!(fault(&listeners, 2), NoValue::NoListener);
     }
 }

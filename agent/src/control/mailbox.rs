@@ -8,7 +8,7 @@ use super::plan::Plan;
 use super::request::{Event, HeldResource, Overrun, QUEUE, Request};
 use super::scope_finder::{Freed, ScopeFinder};
 use super::snapshot::{Snapshot, SnapshotCell};
-use crate::tenant::client::Client;
+use crate::tenant::client::ServiceConnection;
 
 /// The rest of the agent's end.
 #[derive(Debug)]
@@ -43,7 +43,11 @@ impl Handle {
     ///
     /// # Errors
     /// Too many requests wait.
-    pub fn watch_listener(&self, cookie: u64, client: &Arc<Client>) -> Result<(), Overrun> {
+    pub fn watch_listener(
+        &self,
+        cookie: u64,
+        client: &Arc<ServiceConnection>,
+    ) -> Result<(), Overrun> {
         let client = Arc::downgrade(client);
         let request = Request::Listener(Listener { cookie, client });
         match self.requests.try_send(request) {

@@ -5,7 +5,7 @@ use tidegate_limits::law::Sample;
 use tidegate_limits::number::whole_u32;
 use tidegate_segment::ledger::ScopeCounts;
 
-use crate::procfs::{Fault, Missing};
+use crate::procfs::{Missing, NoValue};
 use crate::signal::{CpusBusy, Readings};
 
 /// A tick of one scope.
@@ -85,7 +85,7 @@ impl WaiterRung {
         let has = |id| readings.value(id).is_some();
         let by_programs = match readings.get(SignalId::RunqueueWaitP99).get() {
             Ok(_wait) => true,
-            Err(missing) => matches!(missing.fault, Fault::NoTurn | Fault::FirstSample),
+            Err(missing) => matches!(missing.fault, NoValue::NoTurn | NoValue::FirstSample),
         };
         if has(SignalId::RunqueueWait) && by_programs {
             Self::Seen

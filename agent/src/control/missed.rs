@@ -67,11 +67,11 @@ impl Missed {
 mod tests {
     use super::*;
     use crate::control::snapshot::SnapshotCell;
-    use crate::signal::{Found, NoGroup};
+    use crate::signal::{GroupMatches, NoGroup};
 
     const SECOND_NS: u64 = 1_000_000_000;
 
-    fn typo(found: Found) -> ConfiguredScope {
+    fn typo(found: GroupMatches) -> ConfiguredScope {
         ConfiguredScope {
             name: "typo".into(),
             cgroup: "/system.slice/brun.service".into(),

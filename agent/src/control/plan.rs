@@ -4,22 +4,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tidegate_abi::board::name_hash;
-use tidegate_limits::law::Settings;
+use tidegate_limits::law::LawSettings;
 
 use super::configured::ConfiguredScope;
-use crate::config::{Config, Service};
+use crate::config::{Config, ServiceOptions};
 use crate::procfs::{GroupPattern, readable};
-use crate::signal::{Found, PatternKey};
+use crate::signal::{GroupMatches, PatternKey};
 
 /// Settings of every scope. Reloading the configuration makes a new one.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
     /// Settings of the host.
-    pub host: Arc<Settings>,
+    pub host: Arc<LawSettings>,
     /// Settings of the groups that no declaration matches.
-    pub others: Arc<Settings>,
+    pub others: Arc<LawSettings>,
     /// Declared groups; the first that matches counts.
-    pub declared: Vec<Declared>,
+    pub declared: Vec<DeclaredGroup>,
     /// Weights of services.
     pub weights: Weights,
 }
@@ -30,7 +30,7 @@ pub struct Weights(Vec<(u64, f64)>);
 
 impl Weights {
     /// Those of declared services.
-    pub fn declared(services: &[Service]) -> Self {
+    pub fn declared(services: &[ServiceOptions]) -> Self {
         let services = services.iter();
         let hashed = services.map(|service| (name_hash(service.name.as_bytes()), service.weight));
         Self(hashed.collect())
@@ -50,7 +50,7 @@ impl Weights {
 
 /// A declared group.
 #[derive(Debug, Clone)]
-pub struct Declared {
+pub struct DeclaredGroup {
     /// Name in status, metrics and refusals.
     pub name: Arc<str>,
     /// Path below the mount of the cpu controller; `*` and `?` match within a name.
@@ -58,7 +58,7 @@ pub struct Declared {
     /// CPUs of each group that matches; `None` = as measured.
     pub cpus: Option<f64>,
     /// Settings of each group that matches.
-    pub settings: Arc<Settings>,
+    pub settings: Arc<LawSettings>,
 }
 
 /// What a group is called and how it is judged.
@@ -67,13 +67,13 @@ pub(super) struct Terms {
     pub name: Arc<str>,
     /// CPUs that are declared for it; `None` = as measured.
     pub cpus: Option<f64>,
-    pub settings: Arc<Settings>,
+    pub settings: Arc<LawSettings>,
 }
 
 impl Plan {
     /// The settings of every scope as the configuration has them.
     pub fn of(config: &Config) -> Self {
-        let declared = config.scopes.iter().map(|scope| Declared {
+        let declared = config.scopes.iter().map(|scope| DeclaredGroup {
             name: scope.name.as_str().into(),
             cgroup: scope.cgroup.as_str().into(),
             cpus: scope.cpus,
@@ -90,11 +90,11 @@ impl Plan {
 
 impl Plan {
     /// Settings of the group with this path, of the host for `None`.
-    pub fn settings_of(&self, group: Option<&Path>) -> Arc<Settings> {
+    pub fn settings_of(&self, group: Option<&Path>) -> Arc<LawSettings> {
         let Some(path) = group else {
             return Arc::clone(&self.host);
         };
-        let fits = |declared: &&Declared| {
+        let fits = |declared: &&DeclaredGroup| {
             GroupPattern::new(&declared.cgroup).is_ok_and(|pattern| pattern.fits(path))
         };
         let declared = self.declared.iter().find(fits);
@@ -102,7 +102,7 @@ impl Plan {
     }
 }
 
-impl Declared {
+impl DeclaredGroup {
     /// The declared name; each group that a pattern matches adds its path from where the pattern begins to leave room.
     fn name_for(&self, path: &Path) -> Arc<str> {
         let is_fixed = |part: &&str| !part.contains(['*', '?']);
@@ -145,7 +145,7 @@ impl Planned {
     /// The declared groups as the last search of the sampler found them; `None` for one that was not searched for yet.
     pub(super) fn configured(
         &self,
-        found: impl Fn(PatternKey) -> Option<Found>,
+        found: impl Fn(PatternKey) -> Option<GroupMatches>,
     ) -> impl Iterator<Item = Option<ConfiguredScope>> {
         self.plan.declared.iter().map(move |declared| {
             let key = self.key_of(declared)?;
@@ -157,7 +157,7 @@ impl Planned {
         })
     }
 
-    fn key_of(&self, declared: &Declared) -> Option<PatternKey> {
+    fn key_of(&self, declared: &DeclaredGroup) -> Option<PatternKey> {
         let mut known = self.known.iter();
         let known = known.find(|(text, _key)| *text == declared.cgroup);
         known.map(|(_text, key)| *key)
@@ -169,7 +169,7 @@ impl Planned {
     }
 
     /// Settings of the host.
-    pub(super) fn host(&self) -> Arc<Settings> {
+    pub(super) fn host(&self) -> Arc<LawSettings> {
         Arc::clone(&self.plan.host)
     }
 
@@ -202,14 +202,14 @@ mod tests {
     use tidegate_limits::law::settings::CpuUse;
 
     use super::*;
-    use crate::config::{Cpu, Hysteresis, Law, Scope, Threads};
+    use crate::config::{CpuOptions, HysteresisOptions, LawOptions, ScopeOptions, ThreadsOptions};
 
     #[test]
     fn the_default_configuration_is_the_default_law_and_groups_have_no_load_and_their_own_cpu() {
         let plan = Plan::of(&Config::default());
-        let mut group = Settings {
-            bulkhead: Some(bulkhead::Settings::default()),
-            ..Settings::default()
+        let mut group = LawSettings {
+            bulkhead: Some(bulkhead::BulkheadSettings::default()),
+            ..LawSettings::default()
         };
         assert_eq!(*plan.host, group);
         group.marks.load = None;
@@ -221,11 +221,11 @@ mod tests {
     #[test]
     fn a_declared_pattern_names_its_groups_and_the_rest_have_their_path() {
         let mut config = Config::default();
-        let mut scope = Scope::over(
-            Cpu::default(),
-            Hysteresis::default(),
-            Threads::default(),
-            Law::default(),
+        let mut scope = ScopeOptions::over(
+            CpuOptions::default(),
+            HysteresisOptions::default(),
+            ThreadsOptions::default(),
+            LawOptions::default(),
         );
         scope.name = "shop".to_owned();
         scope.cgroup = "/shop-*".to_owned();
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!((&*shop.name, shop.cpus), ("shop/shop-a", Some(1.5)));
         assert_eq!(shop.settings.marks.cpu.map(|marks| marks.enter), Some(0.5));
         let below = |cgroup: &str, path: &str| {
-            let declared = Declared {
+            let declared = DeclaredGroup {
                 cgroup: cgroup.into(),
                 ..planned.plan.declared[0].clone()
             };

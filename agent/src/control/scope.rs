@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tidegate_abi::board::{ScopeWord, SurgeWord};
 use tidegate_abi::decision::ScopeState;
 use tidegate_abi::signal::SignalId;
-use tidegate_limits::law::{Kind, Law, Sample, Settings};
-use tidegate_segment::board::ScopeReport;
+use tidegate_limits::law::{Law, LawChoice, LawSettings, Sample};
+use tidegate_segment::board::PublishedScope;
 use tidegate_segment::ledger::ScopeCounts;
 
 use super::configured::DeclaredCpus;
@@ -19,8 +19,8 @@ use super::plan::Planned;
 use super::request::Event;
 use super::snapshot::ScopeSnapshot;
 use super::tick_time::ColdTime;
-use crate::procfs::Fault;
-use crate::recording::{Record, line};
+use crate::procfs::NoValue;
+use crate::recording::{TickRecord, line};
 use crate::signal::{GroupKey, Neighbour, PatternKey, Readings, TopThreads};
 
 /// The group of a scope.
@@ -51,7 +51,7 @@ pub(super) struct Scope {
     pub name: Arc<str>,
     /// Its group; `None` is the host.
     pub group: Option<Place>,
-    pub settings: Arc<Settings>,
+    pub settings: Arc<LawSettings>,
     /// Which of its threads used most CPU.
     pub threads: TopThreads,
     /// Its weight as a service of the host.
@@ -90,7 +90,7 @@ pub(super) struct Scope {
 
 impl Scope {
     /// A scope without history.
-    pub(super) fn new(name: Arc<str>, group: Option<Place>, settings: Arc<Settings>) -> Self {
+    pub(super) fn new(name: Arc<str>, group: Option<Place>, settings: Arc<LawSettings>) -> Self {
         Self {
             name,
             group,
@@ -123,8 +123,8 @@ impl Scope {
     }
 
     /// The last tick, for a recording.
-    pub(super) fn record(&self, place: u32) -> Record {
-        Record {
+    pub(super) fn record(&self, place: u32) -> TickRecord {
+        TickRecord {
             place,
             birth: self.birth,
             name: Arc::clone(&self.name),
@@ -160,7 +160,7 @@ impl Scope {
 
     /// Load average and CPU share as Sentinel samples them; `None` where it does not judge.
     pub(super) fn sentinel_samples(&self) -> Option<(Option<f64>, Option<f64>)> {
-        (self.settings.kind == Kind::Sentinel).then(|| self.law.sentinel_samples())
+        (self.settings.kind == LawChoice::Sentinel).then(|| self.law.sentinel_samples())
     }
 
     /// What decisions measure a surge from.
@@ -192,7 +192,12 @@ impl Scope {
     }
 
     /// Steps the law and tells what changed; returns what is to be published.
-    pub(super) fn step(&mut self, tick: &Tick<'_>, now_ns: u64, mail: &mut Mailbox) -> ScopeReport {
+    pub(super) fn step(
+        &mut self,
+        tick: &Tick<'_>,
+        now_ns: u64,
+        mail: &mut Mailbox,
+    ) -> PublishedScope {
         let before = *self.law.published();
         self.sample = line::as_recorded(&self.measure(tick));
         self.tell_doubt(mail);
@@ -226,13 +231,13 @@ impl Scope {
         }
         // Sentinel's check of the host is a system rule, which decisions ask event by event: what the law says
         // of it is for people.
-        let by_rule = self.group.is_none() && self.settings.kind == Kind::Sentinel;
+        let by_rule = self.group.is_none() && self.settings.kind == LawChoice::Sentinel;
         let (word, allowed_qps_milli) = if by_rule {
             (ScopeWord::OPEN, u64::MAX)
         } else {
             (after.word(), after.allowed_qps_milli())
         };
-        ScopeReport {
+        PublishedScope {
             word,
             allowed_qps_milli,
             cause: after.cause,
@@ -265,7 +270,7 @@ impl Scope {
     /// Tells when it begins to use more CPUs than were found for its group.
     fn tell_doubt(&mut self, mail: &mut Mailbox) {
         let cpus = self.readings.get(SignalId::EffectiveCpus).get();
-        let is_doubted = cpus.is_err_and(|missing| missing.fault == Fault::OverCpus);
+        let is_doubted = cpus.is_err_and(|missing| missing.fault == NoValue::OverCpus);
         if is_doubted && !self.is_doubted {
             mail.tell(Event::CpusDoubted {
                 scope: Arc::clone(&self.name),

@@ -10,7 +10,7 @@ use tidegate_abi::signal::SignalId;
 
 use super::counts::Counts;
 use super::group_path::is_below;
-use super::pages::Pages;
+use super::pages::TenantPages;
 use super::scope::{Place, Scope};
 use super::tick_time::TickTime;
 use crate::signal::Sampler;
@@ -50,7 +50,7 @@ impl ServicesCpu {
     }
 
     /// Looks at who is seated, each tick.
-    pub(super) fn look(&mut self, pages: &[Pages], counts: &Counts, time: &TickTime) {
+    pub(super) fn look(&mut self, pages: &[TenantPages], counts: &Counts, time: &TickTime) {
         self.all.begin(time.length_ns);
         for ((tenant, page), own) in pages.iter().enumerate().zip(&mut self.tenants) {
             own.begin(time.length_ns);

@@ -5,12 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::Duration;
 
 use tidegate_limits::bulkhead;
-use tidegate_limits::law::Published;
+use tidegate_limits::law::PublishedLimits;
 use tidegate_segment::ledger::ScopeCounts;
 
 use super::configured::{ConfiguredScope, DeclaredCpus};
 use super::scheduling::Scheduling;
-use crate::signal::{Fired, Neighbour, Readings, TopThreads, TriggerRefusal, TriggerStates};
+use crate::signal::{
+    FiredTriggers, Neighbour, Readings, TopThreads, TriggerRefusal, TriggerStates,
+};
 
 /// The control loop as it was after a tick.
 #[derive(Debug, Clone, Default)]
@@ -63,7 +65,7 @@ pub struct Triggers {
 
 impl Triggers {
     /// These made a tick come early.
-    pub(super) fn count(&mut self, fired: Fired) {
+    pub(super) fn count(&mut self, fired: FiredTriggers) {
         for (early, fired) in self.early.iter_mut().zip(fired) {
             *early = early.saturating_add(u64::from(fired));
         }
@@ -91,7 +93,7 @@ pub struct ScopeSnapshot {
     /// Which of its threads used most CPU; none are told of the host.
     pub threads: TopThreads,
     /// How its resources are held that fill it while its CPU is idle; `None` is never.
-    pub bulkhead: Option<bulkhead::Settings>,
+    pub bulkhead: Option<bulkhead::BulkheadSettings>,
     /// What was measured.
     pub readings: Readings,
     /// CPUs that are declared for it, if any are.
@@ -99,7 +101,7 @@ pub struct ScopeSnapshot {
     /// Load average, for all CPUs, at which the operator's mark is passed; `None` where there is none.
     pub load_mark: Option<f64>,
     /// What the law said.
-    pub published: Published,
+    pub published: PublishedLimits,
     /// Monotonic time of the last change of state, ns.
     pub since_ns: u64,
     /// Changes of state so far.

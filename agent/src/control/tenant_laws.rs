@@ -7,11 +7,11 @@
 
 use tidegate_abi::board::ScopeWord;
 use tidegate_limits::fairness::tenants;
-use tidegate_limits::law::{Kind, Law, Sample};
+use tidegate_limits::law::{Law, LawChoice, Sample};
 
 use super::counts::Counts;
 use super::held_nodes::capped;
-use super::pages::Pages;
+use super::pages::TenantPages;
 use super::request::HeldResource;
 use super::scope::Scope;
 use super::services_cpu::ServicesCpu;
@@ -25,7 +25,7 @@ pub(super) struct TenantLaws(Vec<Law>);
 /// What the laws of the tenants are stepped with.
 #[derive(Debug)]
 pub(super) struct AllTenants<'a> {
-    pub pages: &'a [Pages],
+    pub pages: &'a [TenantPages],
     pub held: &'a [HeldResource],
     pub counts: &'a Counts,
     pub services: &'a ServicesCpu,
@@ -73,7 +73,7 @@ impl TenantLaws {
         scopes: &[Option<Scope>],
     ) -> ScopeWord {
         let host = scopes.first().and_then(Option::as_ref);
-        let adaptive = host.is_some_and(|host| host.settings.kind == Kind::Adaptive);
+        let adaptive = host.is_some_and(|host| host.settings.kind == LawChoice::Adaptive);
         match self.0.get(tenant) {
             Some(law) if scope == HOST && adaptive => {
                 tenants::stricter(word, law.published().word(), beside)

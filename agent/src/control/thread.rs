@@ -12,7 +12,7 @@ use super::driver::Driver;
 use super::scheduling::Scheduling;
 use super::tick_time;
 use crate::background::{Background, END_WITHIN};
-use crate::signal::{Fired, PressureTriggers};
+use crate::signal::{FiredTriggers, PressureTriggers};
 
 /// The running sampler thread.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ pub fn start(
 }
 
 /// Waits until a tick is due, or until one may come early because of triggers that fired.
-fn wait(schedule: &Schedule, triggers: &mut PressureTriggers) -> Option<Fired> {
+fn wait(schedule: &Schedule, triggers: &mut PressureTriggers) -> Option<FiredTriggers> {
     let fired = triggers.wait_until(schedule.due_ns);
     sleep_until(match fired {
         Some(_fired) => schedule.earliest_ns,

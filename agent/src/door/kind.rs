@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use super::offer::Offer;
 use super::open_error::OpenError;
-use super::settings::Settings;
-use crate::host::Agent;
+use super::settings::DoorSettings;
+use crate::host::AgentState;
 use crate::host::bounds::Bounds;
 
 /// A kind of door. It has a socket in the directory of the sockets.
@@ -18,7 +18,7 @@ pub struct DoorKind {
     /// Name of its socket.
     pub file_name: &'static str,
     /// Places the socket. Runs inside the runtime.
-    pub open: fn(&Settings, &Arc<Bounds>) -> OpenedDoor,
+    pub open: fn(&DoorSettings, &Arc<Bounds>) -> OpenedDoor,
 }
 
 /// A door that is placed, or why it is not.
@@ -28,7 +28,7 @@ pub type OpenedDoor = Result<Box<dyn Door>, OpenError>;
 pub trait Door: Debug + Send {
     /// Lets services hand pages of the last life back, before anybody is served; each is looked at, which says
     /// whether it has seen enough. Ends after the limit in any case, and at once where the door has no such services.
-    fn gather<'d>(&'d mut self, _limit: Duration, _look: Look<'d>) -> Gathering<'d> {
+    fn gather<'d>(&'d mut self, _limit: Duration, _look: PagesLook<'d>) -> Gathering<'d> {
         Box::pin(std::future::ready(()))
     }
 
@@ -38,11 +38,11 @@ pub trait Door: Debug + Send {
     }
 
     /// Answers until it is dropped.
-    fn serve(self: Box<Self>, agent: Arc<Agent>) -> Working<'static>;
+    fn serve(self: Box<Self>, agent: Arc<AgentState>) -> Working<'static>;
 }
 
 /// Looks at pages that a service hands back; true ends the looking.
-pub type Look<'l> = &'l mut dyn FnMut(Offer) -> bool;
+pub type PagesLook<'l> = &'l mut dyn FnMut(Offer) -> bool;
 
 /// Gathers until `look` has seen enough, or the time is over.
 pub type Gathering<'d> = Pin<Box<dyn Future<Output = ()> + 'd>>;

@@ -11,10 +11,10 @@ use std::time::Duration;
 use tidegate_segment::clock::monotonic_ns;
 use tokio::time::MissedTickBehavior;
 
-use crate::host::Agent;
-use crate::host::tenants::Named;
+use crate::host::AgentState;
+use crate::host::tenants::NamedTenant;
 use crate::tenant::Tenant;
-use crate::tenant::client::{Client, Ticket};
+use crate::tenant::client::{ConnectionId, ServiceConnection};
 use crate::tenant::scope_resolver::ScopeResolver;
 
 /// How often some of those that are connected are looked at.
@@ -26,7 +26,7 @@ const AT_ONCE: usize = 32;
 /// Looks for the scope of a client beside the connection: a group that is new is known with the next tick only.
 pub(super) fn look_beside(
     scopes: &Arc<dyn ScopeResolver>,
-    (tenant, client): (&Arc<Tenant>, &Arc<Client>),
+    (tenant, client): (&Arc<Tenant>, &Arc<ServiceConnection>),
 ) {
     let (client, tenant) = (Arc::clone(client), Arc::clone(tenant));
     let scopes = Arc::clone(scopes);
@@ -34,7 +34,7 @@ pub(super) fn look_beside(
 }
 
 /// Looks for the scope of a client, and moves its seat there.
-fn look(scopes: &dyn ScopeResolver, tenant: &Tenant, client: &Client) {
+fn look(scopes: &dyn ScopeResolver, tenant: &Tenant, client: &ServiceConnection) {
     client.scope().look(scopes);
     let place = client.scope().current(scopes).place;
     if let Some(seat) = client.who.seat
@@ -45,10 +45,10 @@ fn look(scopes: &dyn ScopeResolver, tenant: &Tenant, client: &Client) {
 }
 
 /// Follows those that are connected, and gives up seats that the agent took for callers and needs no more. Never ends.
-pub(super) async fn follow(context: Arc<Agent>) {
+pub(super) async fn follow(context: Arc<AgentState>) {
     let mut every = tokio::time::interval(EVERY);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut last: Vec<Option<Ticket>> = vec![None; context.tenants.iter().count()];
+    let mut last: Vec<Option<ConnectionId>> = vec![None; context.tenants.iter().count()];
     loop {
         every.tick().await;
         for (named, last) in context.tenants.iter().zip(&mut last) {
@@ -61,13 +61,17 @@ pub(super) async fn follow(context: Arc<Agent>) {
 }
 
 /// Looks at the next ones behind one; returns the last of them.
-async fn follow_some(context: &Arc<Agent>, named: &Named, last: Option<Ticket>) -> Option<Ticket> {
+async fn follow_some(
+    context: &Arc<AgentState>,
+    named: &NamedTenant,
+    last: Option<ConnectionId>,
+) -> Option<ConnectionId> {
     let next = named.tenant.clients().list_from(last, AT_ONCE);
     let end = next.last().map(|(ticket, _client)| *ticket);
     let (scopes, tenant) = (Arc::clone(&context.scopes), Arc::clone(&named.tenant));
     let looked = tokio::task::spawn_blocking(move || {
         let now_ns = monotonic_ns();
-        let due = |client: &Arc<Client>| client.scope().takes_look(now_ns);
+        let due = |client: &Arc<ServiceConnection>| client.scope().takes_look(now_ns);
         let mapped = next.iter().map(|(_ticket, client)| client);
         let mapped = mapped.filter(|client| client.who.seat.is_some());
         mapped

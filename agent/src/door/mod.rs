@@ -29,13 +29,13 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
-use crate::host::Agent;
+use crate::host::AgentState;
 use crate::host::bounds::{Bounds, GATE_CONNECTIONS};
 use offer::Offer;
 
 pub use kind::{Door, DoorKind};
 pub use open_error::OpenError;
-pub use settings::Settings;
+pub use settings::DoorSettings;
 
 /// How often it is told at most that permits were not given back.
 const TELL_AGAIN: Duration = Duration::from_hours(1);
@@ -85,7 +85,7 @@ impl Doors {
     ///
     /// # Errors
     /// Another agent owns the directory, something else lies there, or the system refuses.
-    pub fn open(settings: &Settings) -> Result<Self, OpenError> {
+    pub fn open(settings: &DoorSettings) -> Result<Self, OpenError> {
         let bounds = Arc::new(Bounds::new(open_files::connections(GATE_CONNECTIONS)));
         let doors = DOORS.iter().map(|kind| (kind.open)(settings, &bounds));
         Ok(Self {
@@ -112,7 +112,7 @@ impl Doors {
     }
 
     /// Answers on all doors until it is dropped.
-    pub async fn serve(self, agent: Arc<Agent>) {
+    pub async fn serve(self, agent: Arc<AgentState>) {
         let mut serving = JoinSet::new();
         for door in self.doors {
             serving.spawn(door.serve(Arc::clone(&agent)));
@@ -125,7 +125,7 @@ impl Doors {
 }
 
 /// Gives back the permits of HTTP clients that ended by the clock.
-async fn end_timed_permits(context: Arc<Agent>) {
+async fn end_timed_permits(context: Arc<AgentState>) {
     let mut sweep = tokio::time::interval(SWEEP);
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut told: Option<Instant> = None;
@@ -158,8 +158,8 @@ pub(crate) mod tests {
     use socket_path::Access;
 
     /// Doors in a directory, without metrics over TCP.
-    pub(crate) fn settings(directory: &Path) -> Settings {
-        Settings {
+    pub(crate) fn settings(directory: &Path) -> DoorSettings {
+        DoorSettings {
             directory: directory.to_owned(),
             access: Access {
                 group: None,

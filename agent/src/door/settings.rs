@@ -10,7 +10,7 @@ use crate::host::bounds::HELLO_WITHIN;
 
 /// How the doors are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct DoorSettings {
     /// Directory of the sockets.
     pub directory: PathBuf,
     /// Who may use them.
@@ -23,7 +23,7 @@ pub struct Settings {
     pub metrics_hosts: Vec<String>,
 }
 
-impl Settings {
+impl DoorSettings {
     /// The doors of a configuration, with their sockets in a directory.
     pub fn of(config: &Config, directory: PathBuf) -> Self {
         Self {

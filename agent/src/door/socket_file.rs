@@ -8,10 +8,10 @@ use std::time::Duration;
 use rustix::fs::{FileType, lstat};
 use rustix::io::Errno;
 use rustix::net::SocketType;
-use tidegate_segment::os::way::Way;
+use tidegate_segment::os::way::TrustedPath;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use super::settings::Settings;
+use super::settings::DoorSettings;
 use super::socket_path::{self, Access, PathError};
 
 /// How often a socket's file is looked at.
@@ -45,7 +45,7 @@ impl<L> SocketFile<L> {
     /// # Errors
     /// As [`socket_path::place`].
     pub(super) fn place(
-        settings: &Settings,
+        settings: &DoorSettings,
         name: &'static str,
         kind: (SocketType, i32),
         take: Take<L>,
@@ -79,7 +79,7 @@ impl<L> SocketFile<L> {
     }
 
     fn make(&mut self) -> Result<L, PathError> {
-        let way = Way::make(&self.directory)?;
+        let way = TrustedPath::make(&self.directory)?;
         let socket = socket_path::place(&way, self.name, self.kind, &self.access)?;
         let path = self.path();
         let listener = (self.take)(socket);

@@ -14,7 +14,7 @@ use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, chownat, fchmod, fstat, o
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
 };
-use tidegate_segment::os::way::{Untrusted, Way, look};
+use tidegate_segment::os::way::{TrustedPath, UntrustedPath, look};
 
 use super::ending;
 use crate::host::peer::Peer;
@@ -36,7 +36,7 @@ pub struct Access {
 pub enum PathError {
     /// Somebody could put another socket in its place.
     #[error(transparent)]
-    Way(#[from] Untrusted),
+    Way(#[from] UntrustedPath),
     /// It was replaced while it was made.
     #[error("{}: is not the socket that was just made there; see who else writes in this directory", .0.display())]
     Replaced(PathBuf),
@@ -119,7 +119,7 @@ pub(super) fn refused<E: Into<io::Error>>(
 /// # Errors
 /// Something lies there that is not ours to remove, the group is not there or not ours to give, or the system refuses.
 pub fn place(
-    way: &Way,
+    way: &TrustedPath,
     name: &str,
     (kind, backlog): (SocketType, i32),
     access: &Access,
@@ -141,7 +141,7 @@ pub fn place(
 }
 
 /// The file of a socket that was just bound.
-fn bound(way: &Way, name: &str, path: &Path) -> Result<OwnedFd, PathError> {
+fn bound(way: &TrustedPath, name: &str, path: &Path) -> Result<OwnedFd, PathError> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = openat(way, name, flags, Mode::empty());
     let file = file.map_err(refused(path, "cannot look at it"))?;
@@ -156,7 +156,7 @@ fn bound(way: &Way, name: &str, path: &Path) -> Result<OwnedFd, PathError> {
 
 /// Makes sure that a socket can be bound under a name: removes one that nobody listens on. An agent that was killed and
 /// is not gone yet is waited for, a few seconds at most.
-fn clear(way: &Way, name: &str, kind: SocketType) -> Result<(), PathError> {
+fn clear(way: &TrustedPath, name: &str, kind: SocketType) -> Result<(), PathError> {
     let path = &way.path().join(name);
     if path.as_os_str().len() > PATH_MAX {
         return Err(PathError::TooLong(path.clone()));
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     fn clear_at(path: &Path, kind: SocketType) -> Result<(), PathError> {
-        let way = Way::make(path.parent().unwrap())?;
+        let way = TrustedPath::make(path.parent().unwrap())?;
         clear(&way, path.file_name().unwrap().to_str().unwrap(), kind)
     }
 
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn a_socket_gets_its_mode_and_group() {
         let directory = tempfile::tempdir().unwrap();
-        let way = Way::make(directory.path()).unwrap();
+        let way = TrustedPath::make(directory.path()).unwrap();
         let path = way.path().join("socket");
         let kind = (SocketType::STREAM, 8);
         let own = nix::unistd::Group::from_gid(nix::unistd::getgid()).unwrap();

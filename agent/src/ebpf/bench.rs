@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use aya::sys::{Stats, enable_stats};
 
 use super::program::{Programs, Wanted};
-use super::rung::{Missed, Rung};
+use super::rung::{MissedRung, Rung};
 use super::view::Counters;
 use crate::procfs::{Layout, Roots};
 
@@ -22,7 +22,7 @@ pub struct Measuring {
 
 /// What the kernel tells of one program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Measured {
+pub struct ProgramStats {
     /// Its name in `ebpf/src`.
     pub name: String,
     /// Runs while the kernel took the time.
@@ -38,7 +38,7 @@ impl Measuring {
     ///
     /// # Errors
     /// Why they cannot be.
-    pub fn begin(rung: Rung) -> Result<Self, Missed> {
+    pub fn begin(rung: Rung) -> Result<Self, MissedRung> {
         let layout = Layout::discover(Roots::default());
         let wanted = Wanted {
             rung,
@@ -56,7 +56,7 @@ impl Measuring {
     ///
     /// # Errors
     /// Why it cannot be.
-    pub fn attach_empty(&mut self) -> Result<(), Missed> {
+    pub fn attach_empty(&mut self) -> Result<(), MissedRung> {
         let attached = self.programs.attach_empty();
         attached.map_err(|refused| refused.missed(Rung::Typed))
     }
@@ -72,10 +72,10 @@ impl Measuring {
     }
 
     /// What the kernel tells of each program that is loaded.
-    pub fn programs(&self) -> Vec<Measured> {
+    pub fn programs(&self) -> Vec<ProgramStats> {
         let infos = self.programs.infos();
         infos
-            .map(|(name, info)| Measured {
+            .map(|(name, info)| ProgramStats {
                 name: name.to_owned(),
                 runs: info.run_count(),
                 time_ns: u64::try_from(info.run_time().as_nanos()).unwrap_or(u64::MAX),

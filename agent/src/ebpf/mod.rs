@@ -51,10 +51,10 @@ mod view;
 mod watch;
 mod worker;
 
-pub use bench::{Measured, Measuring};
-pub use report::{PauseTable, PauseTotals, Report};
-pub use rung::{Missed, Rung};
-pub use thread::{Settings, Telemetry, TickEnd, start};
+pub use bench::{Measuring, ProgramStats};
+pub use report::{PauseTable, PauseTotals, ProgramReport};
+pub use rung::{MissedRung, Rung};
+pub use thread::{EbpfSettings, Telemetry, TickEnd, start};
 pub use view::Counters;
 #[cfg(test)]
 pub(crate) use view::Extent;

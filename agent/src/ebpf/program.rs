@@ -22,7 +22,7 @@ use super::host;
 use super::offsets::{self, Constant};
 use super::outline::outline;
 use super::room;
-use super::rung::{Missed, Rung};
+use super::rung::{MissedRung, Rung};
 use super::view::{Extent, Maps, View};
 use crate::procfs::Lack;
 
@@ -103,9 +103,9 @@ pub(super) struct Refused {
 }
 
 impl Refused {
-    pub(super) fn missed(self, rung: Rung) -> Missed {
+    pub(super) fn missed(self, rung: Rung) -> MissedRung {
         let Self { lack, detail } = self;
-        Missed { rung, lack, detail }
+        MissedRung { rung, lack, detail }
     }
 
     fn plainly(lack: Lack) -> Self {

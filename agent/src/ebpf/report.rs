@@ -4,19 +4,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tidegate_segment::sync::{Ordering, Word};
 
-use super::rung::{Missed, Rung};
+use super::rung::{MissedRung, Rung};
 use super::view::Counters;
 use crate::procfs::Lack;
 
 /// The programs as they were at the last look, once a second.
 #[derive(Debug, Clone)]
-pub struct Report {
+pub struct ProgramReport {
     /// Whether the ladder has been climbed once.
     pub settled: bool,
     /// The step in use.
     pub rung: Rung,
     /// The steps above it that were missed or left, and why.
-    pub missed: Vec<Missed>,
+    pub missed: Vec<MissedRung>,
     /// Why the run queues are not sampled, if they are not.
     pub unsampled: Option<String>,
     /// Runs of the programs a second.
@@ -45,13 +45,13 @@ pub struct Report {
     pub pauses: Arc<PauseTable>,
 }
 
-impl Report {
+impl ProgramReport {
     /// Before anything is known.
     pub(super) fn starting(slots: u32, max_overhead: f64, pauses: Arc<PauseTable>) -> Self {
         Self {
             settled: false,
             rung: Rung::Files,
-            missed: vec![Missed::plainly(Rung::Typed, Lack::Starting)],
+            missed: vec![MissedRung::plainly(Rung::Typed, Lack::Starting)],
             unsampled: None,
             runs_per_s: 0.0,
             run_ns: 0.0,
@@ -88,20 +88,20 @@ impl Report {
 
 /// The report, and who reads it.
 #[derive(Debug, Clone)]
-pub(super) struct ReportCell(Arc<Mutex<Report>>);
+pub(super) struct ReportCell(Arc<Mutex<ProgramReport>>);
 
 impl ReportCell {
-    pub(super) fn new(report: Report) -> Self {
+    pub(super) fn new(report: ProgramReport) -> Self {
         Self(Arc::new(Mutex::new(report)))
     }
 
-    pub(super) fn get(&self) -> Report {
+    pub(super) fn get(&self) -> ProgramReport {
         // A report is plain data: one that a panic left behind is still readable.
         let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         held.clone()
     }
 
-    pub(super) fn change(&self, change: impl FnOnce(&mut Report)) {
+    pub(super) fn change(&self, change: impl FnOnce(&mut ProgramReport)) {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut held);
     }

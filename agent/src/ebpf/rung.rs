@@ -55,7 +55,7 @@ impl Rung {
 
 /// A step that could not be taken, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Missed {
+pub struct MissedRung {
     /// The step.
     pub rung: Rung,
     /// In one word.
@@ -64,7 +64,7 @@ pub struct Missed {
     pub detail: String,
 }
 
-impl Missed {
+impl MissedRung {
     /// A step that was missed for a reason that says it all.
     pub(super) const fn plainly(rung: Rung, lack: Lack) -> Self {
         Self {
@@ -75,7 +75,7 @@ impl Missed {
     }
 }
 
-impl fmt::Display for Missed {
+impl fmt::Display for MissedRung {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "not by {}: {}", self.rung.name(), self.lack)?;
         if self.detail.is_empty() {

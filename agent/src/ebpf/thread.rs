@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
 use tidegate_abi::kernel::group::SLOTS_MAX;
 
-use super::report::{PauseTable, Report, ReportCell};
+use super::report::{PauseTable, ProgramReport, ReportCell};
 use super::view::View;
 use super::watch::Watched;
 use super::worker::Worker;
@@ -20,7 +20,7 @@ const QUEUE: usize = 1024;
 
 /// What the operator sets.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Settings {
+pub struct EbpfSettings {
     /// Whether programs are loaded at all.
     pub enabled: bool,
     /// Share of one CPU that they may take.
@@ -29,7 +29,7 @@ pub struct Settings {
     pub slots: u32,
 }
 
-impl Default for Settings {
+impl Default for EbpfSettings {
     fn default() -> Self {
         Self {
             enabled: true,
@@ -105,7 +105,7 @@ pub struct Telemetry {
 
 impl Telemetry {
     /// The programs as they were at the last look.
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> ProgramReport {
         self.report.get()
     }
 
@@ -151,10 +151,10 @@ impl Ends {
 ///
 /// # Errors
 /// The system has no thread left.
-pub fn start(settings: Settings, roots: &Roots) -> io::Result<(Telemetry, TickEnd)> {
+pub fn start(settings: EbpfSettings, roots: &Roots) -> io::Result<(Telemetry, TickEnd)> {
     let slots = settings.slots.clamp(2, SLOTS_MAX);
     let pauses = Arc::new(PauseTable::new(slots));
-    let report = Report::starting(slots, settings.max_overhead, Arc::clone(&pauses));
+    let report = ProgramReport::starting(slots, settings.max_overhead, Arc::clone(&pauses));
     let report = ReportCell::new(report);
     let (told, sights) = channel();
     let (watched, changes) = sync_channel(QUEUE);
@@ -166,7 +166,7 @@ pub fn start(settings: Settings, roots: &Roots) -> io::Result<(Telemetry, TickEn
         slots,
     };
     let roots = roots.clone();
-    let settings = Settings { slots, ..settings };
+    let settings = EbpfSettings { slots, ..settings };
     let shown = report.clone();
     let thread = Background::start("kernel", move |stop| {
         let ends = Ends {

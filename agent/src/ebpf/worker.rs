@@ -16,8 +16,8 @@ use super::jvm::Libraries;
 use super::pause_book::PauseBook;
 use super::pauses::Pauses;
 use super::program::{Programs, Wanted};
-use super::rung::{Missed, Rung};
-use super::thread::{Ends, Settings, Sight};
+use super::rung::{MissedRung, Rung};
+use super::thread::{EbpfSettings, Ends, Sight};
 use super::watch::{self, Watch};
 use crate::procfs::Lack;
 use crate::procfs::{Layout, Roots};
@@ -40,12 +40,12 @@ const ASK_AGAIN_S: u64 = 10;
 /// Holds the programs and all that is known of them.
 #[derive(Debug)]
 pub(super) struct Worker {
-    settings: Settings,
+    settings: EbpfSettings,
     roots: Roots,
     layout: Layout,
     ends: Ends,
     programs: Option<Programs>,
-    missed: Vec<Missed>,
+    missed: Vec<MissedRung>,
     /// Words of the tables as they were written.
     groups: BTreeMap<u32, u64>,
     tasks: BTreeMap<u32, u64>,
@@ -62,7 +62,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(settings: Settings, roots: Roots, ends: Ends) -> Self {
+    pub(super) fn new(settings: EbpfSettings, roots: Roots, ends: Ends) -> Self {
         Self {
             settings,
             layout: Layout::discover(roots.clone()),
@@ -112,7 +112,7 @@ impl Worker {
         self.missed.clear();
         self.try_again_ns = u64::MAX;
         if let Some(lack) = self.unwanted() {
-            self.missed.push(Missed::plainly(Rung::Typed, lack));
+            self.missed.push(MissedRung::plainly(Rung::Typed, lack));
             return self.settle(Err(lack));
         }
         for rung in [Rung::Typed, Rung::Plain] {
@@ -142,7 +142,7 @@ impl Worker {
     }
 
     /// Loads the programs of a step; `lack` is why none of them watches the scheduler.
-    fn load(&mut self, rung: Rung, lack: Option<Lack>) -> Result<(), Missed> {
+    fn load(&mut self, rung: Rung, lack: Option<Lack>) -> Result<(), MissedRung> {
         self.programs = None;
         self.groups.clear();
         self.tasks.clear();
@@ -260,7 +260,7 @@ impl Worker {
     }
 
     fn step_down(&mut self, rung: Rung, ratio: f64, now_ns: u64) {
-        let missed = Missed {
+        let missed = MissedRung {
             rung,
             lack: Lack::OverBudget,
             detail: format!("{:.1} % of one CPU for five seconds", ratio * 100.0),

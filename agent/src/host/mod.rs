@@ -23,7 +23,7 @@ use tenants::Tenants;
 
 /// The agent as doors and reports see it: its tenants, and how it is.
 #[derive(Debug)]
-pub struct Agent {
+pub struct AgentState {
     /// Every pair of pages, and who belongs to which.
     pub tenants: Tenants,
     /// What callers may take.
@@ -52,7 +52,7 @@ pub struct Agent {
     pub reload: LastReading,
 }
 
-impl Agent {
+impl AgentState {
     /// Takes down that a reload of configuration and rules was taken over.
     pub fn take_reload(&self) {
         self.reload.succeed();
@@ -76,7 +76,7 @@ pub(crate) mod tests {
     use crate::tenant::Tenant;
     use crate::tenant::scope_resolver::HostAlone;
 
-    impl Agent {
+    impl AgentState {
         /// The pages of all who belong to no tenant of the configuration.
         pub(crate) fn default_tenant(&self) -> &Arc<Tenant> {
             &self.tenants.default_one().tenant
@@ -84,23 +84,23 @@ pub(crate) mod tests {
     }
 
     /// An agent whose control loop has not ticked yet.
-    pub(crate) fn agent() -> Arc<Agent> {
+    pub(crate) fn agent() -> Arc<AgentState> {
         agent_for(4096)
     }
 
     /// The same where a caller waits for this time at most.
-    pub(crate) fn agent_that_waits(max_wait: Duration) -> Arc<Agent> {
+    pub(crate) fn agent_that_waits(max_wait: Duration) -> Arc<AgentState> {
         let agent = agent_for(4096);
         let agent = Arc::into_inner(agent).unwrap();
-        Arc::new(Agent { max_wait, ..agent })
+        Arc::new(AgentState { max_wait, ..agent })
     }
 
     /// The same with room for so many connections.
-    pub(crate) fn agent_for(connections_max: usize) -> Arc<Agent> {
+    pub(crate) fn agent_for(connections_max: usize) -> Arc<AgentState> {
         let tenant = crate::tenant::tests::tenant(Geometry::new(64, 4, 2, 2).unwrap());
         let sampler = Sampler::new(Roots::default());
         let (_driver, control) = Driver::new(sampler, Vec::new(), Plan::default());
-        Arc::new(Agent {
+        Arc::new(AgentState {
             tenants: Tenants::one(Arc::new(tenant)),
             bounds: Arc::new(Bounds::new(connections_max)),
             scopes: Arc::new(HostAlone),

@@ -29,7 +29,7 @@ impl Conditions {
     ///
     /// # Errors
     /// Its cgroup is no path; the checks of the options let none through.
-    pub fn of(tenant: &config::Tenant) -> Result<Self, PatternFault> {
+    pub fn of(tenant: &config::TenantOptions) -> Result<Self, PatternFault> {
         let group = tenant.cgroup.as_deref().map(GroupPattern::new);
         Ok(Self {
             uid: tenant.uid,
@@ -50,14 +50,14 @@ impl Conditions {
 
 /// A tenant and what it is called.
 #[derive(Debug, Clone)]
-pub struct Named {
+pub struct NamedTenant {
     /// Its name in status and metrics.
     pub name: Arc<str>,
     /// Its pages and all around them.
     pub tenant: Arc<Tenant>,
 }
 
-impl Named {
+impl NamedTenant {
     /// A tenant under a name.
     pub fn new(name: &str, tenant: Arc<Tenant>) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl Named {
 #[derive(Debug)]
 pub struct Tenants {
     /// The default one first.
-    all: Vec<Named>,
+    all: Vec<NamedTenant>,
     /// Those of the others, in their order.
     conditions: Vec<Conditions>,
     /// Set only where a tenant asks for a control group.
@@ -89,7 +89,7 @@ impl Tenants {
     /// The default tenant alone.
     pub fn one(tenant: Arc<Tenant>) -> Self {
         Self {
-            all: vec![Named::new(DEFAULT_TENANT, tenant)],
+            all: vec![NamedTenant::new(DEFAULT_TENANT, tenant)],
             conditions: Vec::new(),
             groups: None,
             own_uid: rustix::process::geteuid().as_raw(),
@@ -97,7 +97,7 @@ impl Tenants {
     }
 
     /// Adds a tenant behind those that are there. `roots` is where control groups are looked for.
-    pub fn add(&mut self, named: Named, conditions: Conditions, roots: &Roots) {
+    pub fn add(&mut self, named: NamedTenant, conditions: Conditions, roots: &Roots) {
         if conditions.group.is_some() && self.groups.is_none() {
             self.groups = Some(GroupFinder::new(roots.clone()));
         }
@@ -113,18 +113,18 @@ impl Tenants {
         clippy::expect_used,
         reason = "`one` puts it in, and nothing is taken out"
     )]
-    pub fn default_one(&self) -> &Named {
+    pub fn default_one(&self) -> &NamedTenant {
         self.all.first().expect("the default tenant is there")
     }
 
     /// All of them, the default one first.
-    pub fn iter(&self) -> impl Iterator<Item = &Named> {
+    pub fn iter(&self) -> impl Iterator<Item = &NamedTenant> {
         self.all.iter()
     }
 
     /// The tenant of a process that connected. `pidfd` is the peer's as the socket knows it, where the
     /// kernel tells.
-    pub fn of(&self, peer: Peer, pidfd: Option<&OwnedFd>) -> &Named {
+    pub fn of(&self, peer: Peer, pidfd: Option<&OwnedFd>) -> &NamedTenant {
         let group = self.groups.as_ref();
         let group = group.and_then(|groups| group_of(groups, peer, pidfd));
         let others = self.all.iter().skip(1).zip(&self.conditions);
@@ -170,7 +170,7 @@ mod tests {
     fn tenants(conditions: &[(&str, Conditions)], roots: &Roots) -> Tenants {
         let mut tenants = Tenants::one(pages());
         for (name, own) in conditions {
-            tenants.add(Named::new(name, pages()), own.clone(), roots);
+            tenants.add(NamedTenant::new(name, pages()), own.clone(), roots);
         }
         tenants
     }

@@ -1,8 +1,8 @@
 //! The word for a kind of reason, as a metric's label has it: few, and the same for ever.
 
-use super::{Fault, Lack};
+use super::{Lack, NoValue};
 
-impl Fault {
+impl NoValue {
     /// The kind of reason. Which field or file it is about is left out: labels are from a bounded set.
     pub const fn cause(self) -> &'static str {
         match self {

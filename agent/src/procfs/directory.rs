@@ -11,7 +11,7 @@ use std::path::Path;
 
 use rustix::fs::{self, FileType, Mode, OFlags, RawDir, ResolveFlags, SeekFrom};
 
-use super::Fault;
+use super::NoValue;
 
 /// Room for some dozens of entries per system call.
 const BUFFER_BYTES: usize = 4096;
@@ -25,7 +25,7 @@ impl OpenDirectory {
     ///
     /// # Errors
     /// The operating system's refusal.
-    pub(crate) fn open_directory(&self, below: &Path) -> Result<Self, Fault> {
+    pub(crate) fn open_directory(&self, below: &Path) -> Result<Self, NoValue> {
         self.open_below(below, OFlags::RDONLY | OFlags::DIRECTORY)
             .map(Self)
     }
@@ -34,12 +34,14 @@ impl OpenDirectory {
     /// not followed. Anything else is not even opened: that alone sets off some devices, and wakes who waits at a pipe.
     ///
     /// # Errors
-    /// The operating system's refusal; [`Fault::Malformed`] for anything but a regular file.
-    pub(crate) fn open_file(&self, below: &Path) -> Result<File, Fault> {
+    /// The operating system's refusal; [`NoValue::Malformed`] for anything but a regular file.
+    pub(crate) fn open_file(&self, below: &Path) -> Result<File, NoValue> {
         let found = self.open_below(below, OFlags::PATH | OFlags::NOFOLLOW)?;
-        let stat = fs::fstat(&found).map_err(|errno| Fault::Os(errno.raw_os_error()))?;
+        let stat = fs::fstat(&found).map_err(|errno| NoValue::Os(errno.raw_os_error()))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Err(Fault::Malformed("a link, a pipe or a device in its place"));
+            return Err(NoValue::Malformed(
+                "a link, a pipe or a device in its place",
+            ));
         }
         open_found(&found)
     }
@@ -48,24 +50,24 @@ impl OpenDirectory {
     ///
     /// # Errors
     /// The operating system's refusal.
-    pub(crate) fn rewind(&self) -> Result<(), Fault> {
+    pub(crate) fn rewind(&self) -> Result<(), NoValue> {
         let sought = fs::seek(&self.0, SeekFrom::Start(0));
         sought
             .map(|_start| ())
-            .map_err(|errno| Fault::Os(errno.raw_os_error()))
+            .map_err(|errno| NoValue::Os(errno.raw_os_error()))
     }
 
     /// How many directories are in it, as far as the file system counts them in its links.
     ///
     /// # Errors
     /// The operating system's refusal.
-    pub(crate) fn directories(&self) -> Result<u64, Fault> {
-        let stat = fs::fstat(&self.0).map_err(|errno| Fault::Os(errno.raw_os_error()))?;
+    pub(crate) fn directories(&self) -> Result<u64, NoValue> {
+        let stat = fs::fstat(&self.0).map_err(|errno| NoValue::Os(errno.raw_os_error()))?;
         // One link is its name, one its own `.`; each directory in it has a `..`.
         Ok(stat.st_nlink.saturating_sub(2))
     }
 
-    fn open_below(&self, below: &Path, flags: OFlags) -> Result<OwnedFd, Fault> {
+    fn open_below(&self, below: &Path, flags: OFlags) -> Result<OwnedFd, NoValue> {
         let inside = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         let opened = fs::openat2(
             &self.0,
@@ -74,12 +76,12 @@ impl OpenDirectory {
             Mode::empty(),
             inside,
         );
-        opened.map_err(|errno| Fault::Os(errno.raw_os_error()))
+        opened.map_err(|errno| NoValue::Os(errno.raw_os_error()))
     }
 }
 
 /// Opens for reading what was found, whatever stands at its path by now.
-fn open_found(found: &OwnedFd) -> Result<File, Fault> {
+fn open_found(found: &OwnedFd) -> Result<File, NoValue> {
     let mut path = [0; 32];
     let mut rest = path.as_mut_slice();
     // A number has at most ten digits: it fits.
@@ -88,26 +90,26 @@ fn open_found(found: &OwnedFd) -> Result<File, Fault> {
     let written = path
         .get(..path.len().saturating_sub(left))
         .unwrap_or_default();
-    File::open(OsStr::from_bytes(written)).map_err(|error| Fault::of(&error))
+    File::open(OsStr::from_bytes(written)).map_err(|error| NoValue::of(&error))
 }
 
 /// Opens a directory to read its names.
 ///
 /// # Errors
 /// The operating system's refusal.
-pub(crate) fn open(dir: &Path) -> Result<OpenDirectory, Fault> {
+pub(crate) fn open(dir: &Path) -> Result<OpenDirectory, NoValue> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = fs::open(dir, flags, Mode::empty());
     opened
         .map(OpenDirectory)
-        .map_err(|errno| Fault::Os(errno.raw_os_error()))
+        .map_err(|errno| NoValue::Os(errno.raw_os_error()))
 }
 
 /// Opens a regular file below a directory that is the root of every path and link on the way.
 ///
 /// # Errors
 /// As [`OpenDirectory::open_file`].
-pub(crate) fn open_below(root: &Path, below: &Path) -> Result<File, Fault> {
+pub(crate) fn open_below(root: &Path, below: &Path) -> Result<File, NoValue> {
     open(root)?.open_file(below)
 }
 
@@ -115,7 +117,7 @@ pub(crate) fn open_below(root: &Path, below: &Path) -> Result<File, Fault> {
 ///
 /// # Errors
 /// The operating system's refusal; some names were visited before it.
-pub(crate) fn each_name(dir: &OpenDirectory, visit: &mut dyn FnMut(&[u8])) -> Result<(), Fault> {
+pub(crate) fn each_name(dir: &OpenDirectory, visit: &mut dyn FnMut(&[u8])) -> Result<(), NoValue> {
     each_entry(dir, &mut |name, _kind| {
         visit(name);
         ControlFlow::Continue(())
@@ -129,7 +131,7 @@ pub(crate) fn each_name(dir: &OpenDirectory, visit: &mut dyn FnMut(&[u8])) -> Re
 pub(crate) fn each_directory(
     dir: &OpenDirectory,
     visit: &mut dyn FnMut(&[u8]),
-) -> Result<(), Fault> {
+) -> Result<(), NoValue> {
     each_entry(dir, &mut |name, kind| {
         if may_be_directory(kind) {
             visit(name);
@@ -141,12 +143,12 @@ pub(crate) fn each_directory(
 /// Calls `visit` with the name of each directory among the first `most` names.
 ///
 /// # Errors
-/// As [`each_name`]; [`Fault::Crowded`] if there are more names.
+/// As [`each_name`]; [`NoValue::Crowded`] if there are more names.
 pub(crate) fn each_directory_of(
     most: usize,
     dir: &OpenDirectory,
     visit: &mut dyn FnMut(&[u8]),
-) -> Result<(), Fault> {
+) -> Result<(), NoValue> {
     let mut left = most;
     let mut is_crowded = false;
     each_entry(dir, &mut |name, kind| {
@@ -161,7 +163,7 @@ pub(crate) fn each_directory_of(
         ControlFlow::Continue(())
     })?;
     if is_crowded {
-        return Err(Fault::Crowded);
+        return Err(NoValue::Crowded);
     }
     Ok(())
 }
@@ -174,11 +176,11 @@ fn may_be_directory(kind: FileType) -> bool {
 fn each_entry(
     dir: &OpenDirectory,
     visit: &mut dyn FnMut(&[u8], FileType) -> ControlFlow<()>,
-) -> Result<(), Fault> {
+) -> Result<(), NoValue> {
     let mut room = [const { MaybeUninit::uninit() }; BUFFER_BYTES];
     let mut entries = RawDir::new(&dir.0, &mut room);
     while let Some(entry) = entries.next() {
-        let entry = entry.map_err(|errno| Fault::Os(errno.raw_os_error()))?;
+        let entry = entry.map_err(|errno| NoValue::Os(errno.raw_os_error()))?;
         let name = entry.file_name().to_bytes();
         if name != b"." && name != b".." && visit(name, entry.file_type()).is_break() {
             break;
@@ -226,7 +228,7 @@ mod tests {
             (count, seen)
         };
         assert_eq!(visited(3), (3, Ok(())));
-        assert_eq!(visited(2), (2, Err(Fault::Crowded)));
+        assert_eq!(visited(2), (2, Err(NoValue::Crowded)));
     }
 
     #[test]
@@ -248,17 +250,19 @@ mod tests {
             Ok(std::io::read_to_string(file).unwrap())
         };
         assert_eq!(read("file").as_deref(), Ok("content"));
-        let refused = Err(Fault::Malformed("a link, a pipe or a device in its place"));
+        let refused = Err(NoValue::Malformed(
+            "a link, a pipe or a device in its place",
+        ));
         assert_eq!([read("link"), read("pipe")], [refused.clone(), refused]);
-        assert_eq!(read("absent"), Err(Fault::Os(libc::ENOENT)));
+        assert_eq!(read("absent"), Err(NoValue::Os(libc::ENOENT)));
     }
 
     #[test]
     fn a_file_or_nothing_is_a_fault_with_its_errno() {
         let dir = tempfile::tempdir().unwrap();
         let fault = |name: &str| open(&dir.path().join(name)).err();
-        assert_eq!(fault("absent"), Some(Fault::Os(libc::ENOENT)));
+        assert_eq!(fault("absent"), Some(NoValue::Os(libc::ENOENT)));
         std::fs::write(dir.path().join("file"), "").unwrap();
-        assert_eq!(fault("file"), Some(Fault::Os(libc::ENOTDIR)));
+        assert_eq!(fault("file"), Some(NoValue::Os(libc::ENOTDIR)));
     }
 }

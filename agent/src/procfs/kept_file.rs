@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use super::Fault;
+use super::NoValue;
 
 /// Where a buffer starts; `/proc/stat` of a host with a few hundred interrupts fits.
 const BUFFER_START_BYTES: usize = 64 * 1024;
@@ -51,43 +51,43 @@ impl ReadBuffer {
     ///
     /// # Errors
     /// As [`KeptFile::read`].
-    pub(crate) fn read_once(&mut self, path: &Path) -> Result<&[u8], Fault> {
-        self.read_file(&File::open(path).map_err(|error| Fault::of(&error))?)
+    pub(crate) fn read_once(&mut self, path: &Path) -> Result<&[u8], NoValue> {
+        self.read_file(&File::open(path).map_err(|error| NoValue::of(&error))?)
     }
 
     /// The whole content of an open file.
     ///
     /// # Errors
     /// As [`KeptFile::read`].
-    pub(crate) fn read_file(&mut self, file: &File) -> Result<&[u8], Fault> {
+    pub(crate) fn read_file(&mut self, file: &File) -> Result<&[u8], NoValue> {
         let filled = self.fill(file)?;
         self.content(filled)
     }
 
-    fn content(&self, filled: usize) -> Result<&[u8], Fault> {
+    fn content(&self, filled: usize) -> Result<&[u8], NoValue> {
         match self.bytes.get(..filled) {
             Some(bytes) if !bytes.is_empty() => Ok(bytes),
-            _ => Err(Fault::Empty),
+            _ => Err(NoValue::Empty),
         }
     }
 
     /// Reads the whole of `file` from its start.
-    fn fill(&mut self, file: &File) -> Result<usize, Fault> {
+    fn fill(&mut self, file: &File) -> Result<usize, NoValue> {
         #[cfg(test)]
         if let Some(errno) = self.refusal(file) {
-            return Err(Fault::Os(errno));
+            return Err(NoValue::Os(errno));
         }
         let mut filled = 0_usize;
         loop {
             let offset = u64::try_from(filled).unwrap_or(u64::MAX);
             match file.read_at(self.bytes.get_mut(filled..).unwrap_or_default(), offset) {
                 Ok(0) if filled < self.bytes.len() => return Ok(filled),
-                Ok(0) if self.bytes.len() >= BUFFER_MAX_BYTES => return Err(Fault::TooLarge),
+                Ok(0) if self.bytes.len() >= BUFFER_MAX_BYTES => return Err(NoValue::TooLarge),
                 Ok(0) => self.bytes.resize(self.bytes.len().saturating_mul(2), 0),
                 Ok(count) if filled == 0 && count <= SHORT_BYTES => return Ok(count),
                 Ok(count) => filled = filled.saturating_add(count),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Fault::of(&error)),
+                Err(error) => return Err(NoValue::of(&error)),
             }
         }
     }
@@ -136,10 +136,10 @@ impl KeptFile {
     /// The whole content now.
     ///
     /// # Errors
-    /// The operating system's refusal; [`Fault::Empty`] for a file without content.
-    pub(crate) fn read<'b>(&mut self, buffer: &'b mut ReadBuffer) -> Result<&'b [u8], Fault> {
+    /// The operating system's refusal; [`NoValue::Empty`] for a file without content.
+    pub(crate) fn read<'b>(&mut self, buffer: &'b mut ReadBuffer) -> Result<&'b [u8], NoValue> {
         if self.is_known_absent(buffer) {
-            return Err(Fault::Os(libc::ENOENT));
+            return Err(NoValue::Os(libc::ENOENT));
         }
         self.is_opened_anew = false;
         let filled = match self.open.take() {
@@ -148,7 +148,7 @@ impl KeptFile {
                     self.open = Some(file);
                     filled
                 }
-                Err(Fault::Os(libc::ENODEV | libc::ESTALE | libc::ESRCH)) => {
+                Err(NoValue::Os(libc::ENODEV | libc::ESTALE | libc::ESRCH)) => {
                     self.read_opened_anew(buffer)?
                 }
                 Err(fault) => return Err(fault),
@@ -158,9 +158,9 @@ impl KeptFile {
         buffer.content(filled)
     }
 
-    fn read_opened_anew(&mut self, buffer: &mut ReadBuffer) -> Result<usize, Fault> {
+    fn read_opened_anew(&mut self, buffer: &mut ReadBuffer) -> Result<usize, NoValue> {
         self.is_opened_anew = true;
-        let opened = File::open(&self.path).map_err(|error| Fault::of(&error));
+        let opened = File::open(&self.path).map_err(|error| NoValue::of(&error));
         let is_absent = opened.as_ref().is_err_and(|fault| fault.is_absent());
         self.absent_ns = buffer.now_ns.filter(|_now_ns| is_absent);
         let file = opened?;
@@ -203,17 +203,17 @@ mod tests {
         let path = dir.path().join("stat");
         let mut file = KeptFile::new(path.clone());
         let mut buffer = ReadBuffer::new();
-        assert_eq!(file.read(&mut buffer), Err(Fault::Os(libc::ENOENT)));
+        assert_eq!(file.read(&mut buffer), Err(NoValue::Os(libc::ENOENT)));
         for size in [1, BUFFER_START_BYTES, BUFFER_START_BYTES * 3] {
             std::fs::write(&path, vec![b'x'; size]).unwrap();
             assert_eq!(file.read(&mut buffer).unwrap().len(), size);
         }
         std::fs::write(&path, vec![b'x'; BUFFER_MAX_BYTES]).unwrap();
-        assert_eq!(file.read(&mut buffer), Err(Fault::TooLarge));
+        assert_eq!(file.read(&mut buffer), Err(NoValue::TooLarge));
         std::fs::write(&path, "").unwrap();
-        assert_eq!(file.read(&mut buffer), Err(Fault::Empty));
+        assert_eq!(file.read(&mut buffer), Err(NoValue::Empty));
         std::fs::remove_file(&path).unwrap();
-        assert_eq!(file.read(&mut buffer), Err(Fault::Os(libc::ENOENT)));
+        assert_eq!(file.read(&mut buffer), Err(NoValue::Os(libc::ENOENT)));
     }
 
     #[test]
@@ -236,10 +236,10 @@ mod tests {
         let mut file = KeptFile::new(path.clone());
         let mut buffer = ReadBuffer::new();
         buffer.begin_tick(5);
-        assert_eq!(file.read(&mut buffer), Err(Fault::Os(libc::ENOENT)));
+        assert_eq!(file.read(&mut buffer), Err(NoValue::Os(libc::ENOENT)));
         std::fs::write(&path, "max").unwrap();
         buffer.begin_tick(ABSENT_NS + 4);
-        assert_eq!(file.read(&mut buffer), Err(Fault::Os(libc::ENOENT)));
+        assert_eq!(file.read(&mut buffer), Err(NoValue::Os(libc::ENOENT)));
         buffer.begin_tick(ABSENT_NS + 5);
         assert_eq!(file.read(&mut buffer).unwrap(), b"max");
     }
@@ -260,7 +260,7 @@ mod tests {
         let mut file = KeptFile::new(dir.path().to_path_buf());
         assert_eq!(
             file.read(&mut ReadBuffer::new()),
-            Err(Fault::Os(libc::EISDIR))
+            Err(NoValue::Os(libc::EISDIR))
         );
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::missing::{Fault, Missing, Named as _};
+use super::missing::{Missing, NamedSource as _, NoValue};
 use super::parse::innermost_pid::innermost_pid;
 use super::parse::membership::{self, Membership};
 use super::parse::mount_info::{self, CgroupMount};
@@ -81,7 +81,7 @@ impl Places {
         let out_of_sight = |place: &Result<Place, Missing>| {
             place
                 .as_ref()
-                .is_err_and(|missing| missing.fault == Fault::OutOfSight)
+                .is_err_and(|missing| missing.fault == NoValue::OutOfSight)
         };
         ![&self.cpuacct, &self.cpuset].into_iter().any(out_of_sight)
     }
@@ -142,10 +142,10 @@ impl Layout {
     /// # Errors
     /// No hierarchy is mounted, or its top is not the reader's.
     pub(crate) fn own_by_mount(&self) -> Result<Places, Missing> {
-        let view = self.view_of("cpu").ok_or(Fault::NotMounted);
+        let view = self.view_of("cpu").ok_or(NoValue::NotMounted);
         let own = view.and_then(|view| {
             let is_own = view.begins_with_own();
-            is_own.then_some(()).ok_or(Fault::OutOfSight)
+            is_own.then_some(()).ok_or(NoValue::OutOfSight)
         });
         own.named("cpu")?;
         Ok(self.places_of_path(Path::new("/")))
@@ -198,7 +198,7 @@ impl Layout {
             Ok(cpu) if cpu.below == place.below => Ok(place),
             _ => Err(Missing {
                 source: "cgroup2",
-                fault: Fault::NotSetApart,
+                fault: NoValue::NotSetApart,
             }),
         };
         let cpuacct = find("cpuacct").and_then(|place| match place.version {
@@ -224,9 +224,9 @@ impl Layout {
         let v1 = membership.v1(controller);
         let path = v1
             .or(membership.v2())
-            .ok_or(Fault::NotMounted)
+            .ok_or(NoValue::NotMounted)
             .named(controller)?;
-        let mut fault = Fault::NotMounted;
+        let mut fault = NoValue::NotMounted;
         for view in &self.views {
             if !(if v1.is_some() {
                 view.mount.has_v1(controller)
@@ -237,7 +237,7 @@ impl Layout {
             }
             match view.below(path) {
                 Some(below) => return Ok(place(view, below)),
-                None => fault = Fault::OutOfSight,
+                None => fault = NoValue::OutOfSight,
             }
         }
         Err(Missing {
@@ -250,7 +250,7 @@ impl Layout {
     /// the nearest group that is there will do; for anything else it must be the group itself.
     fn place_of_path(&self, controller: &'static str, below: &Path) -> Result<Place, Missing> {
         let view = self.view_of(controller);
-        let view = view.ok_or(Fault::NotMounted).named(controller)?;
+        let view = view.ok_or(NoValue::NotMounted).named(controller)?;
         let found = place(view, below.to_path_buf());
         if controller == "cpu" || found.dir().is_dir() {
             return Ok(found);
@@ -260,7 +260,7 @@ impl Layout {
             Some(nearest) if controller == "cpuset" => Ok(nearest),
             _ => Err(Missing {
                 source: controller,
-                fault: Fault::OutOfSight,
+                fault: NoValue::OutOfSight,
             }),
         }
     }
@@ -285,9 +285,9 @@ fn place(view: &View, below: PathBuf) -> Place {
     }
 }
 
-fn membership_of(roots: &Roots, owner: &str) -> Result<Membership, Fault> {
+fn membership_of(roots: &Roots, owner: &str) -> Result<Membership, NoValue> {
     let path = roots.proc.join(owner).join("cgroup");
-    let bytes = fs::read(path).map_err(|error| Fault::of(&error))?;
+    let bytes = fs::read(path).map_err(|error| NoValue::of(&error))?;
     membership::parse(&bytes)
 }
 

@@ -7,7 +7,7 @@ use super::Lack;
 
 /// What went wrong with a source. Small and `Copy`, so that a tick allocates nothing for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum NoValue {
     /// Nobody has sampled yet.
     NotSampled,
     /// A rate needs two samples and this was the first.
@@ -94,7 +94,7 @@ pub enum Fault {
     Kernel(Lack),
 }
 
-impl Fault {
+impl NoValue {
     /// The fault of a failed system call.
     pub fn of(error: &io::Error) -> Self {
         Self::Os(error.raw_os_error().unwrap_or(0))
@@ -106,7 +106,7 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for NoValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotSampled => f.write_str("not sampled yet"),
@@ -177,7 +177,7 @@ pub struct Missing {
     /// File or controller that should have told it.
     pub source: &'static str,
     /// What is wrong with it.
-    pub fault: Fault,
+    pub fault: NoValue,
 }
 
 impl fmt::Display for Missing {
@@ -189,12 +189,12 @@ impl fmt::Display for Missing {
 impl std::error::Error for Missing {}
 
 /// Gives a fault the name of its source.
-pub(crate) trait Named<T> {
+pub(crate) trait NamedSource<T> {
     /// The same result, with the source named.
     fn named(self, source: &'static str) -> Result<T, Missing>;
 }
 
-impl<T> Named<T> for Result<T, Fault> {
+impl<T> NamedSource<T> for Result<T, NoValue> {
     fn named(self, source: &'static str) -> Result<T, Missing> {
         self.map_err(|fault| Missing { source, fault })
     }
@@ -214,9 +214,11 @@ mod tests {
             .to_string()
         };
         assert_eq!(
-            text(Fault::NoField("nr_periods")),
+            text(NoValue::NoField("nr_periods")),
             "cpu.stat: has no field nr_periods"
         );
-        assert!(text(Fault::Os(libc::EOPNOTSUPP)).starts_with("cpu.stat: Operation not supported"));
+        assert!(
+            text(NoValue::Os(libc::EOPNOTSUPP)).starts_with("cpu.stat: Operation not supported")
+        );
     }
 }

@@ -15,9 +15,9 @@ pub enum Line {
     /// The configuration from here on, as TOML.
     Config(String),
     /// What stands in a place from here on.
-    Scope(Placed),
+    Scope(ScopeLine),
     /// A tick of a scope.
-    Tick(Box<Ticked>),
+    Tick(Box<TickLine>),
     /// Ticks, again and again.
     Repeat(Repeat),
     /// So many ticks were measured and not recorded.
@@ -42,7 +42,7 @@ pub struct Start {
 /// A scope in its place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Placed {
+pub struct ScopeLine {
     /// Its number in the lines of ticks.
     pub place: u32,
     /// Its name.
@@ -62,13 +62,13 @@ pub struct Repeat {
     /// How often.
     pub times: u64,
     /// What, in this order.
-    pub ticks: Vec<Ticked>,
+    pub ticks: Vec<TickLine>,
 }
 
 /// What a tick measured of a scope. What is absent is zero, or not measured.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Ticked {
+pub struct TickLine {
     /// Place of the scope; 0 is the host.
     #[serde(skip_serializing_if = "is_zero_u32")]
     pub scope: u32,
@@ -77,7 +77,7 @@ pub struct Ticked {
     pub times: u64,
     /// State that the agent published after it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub was: Option<State>,
+    pub was: Option<StateName>,
     /// Length of the tick, ns. This and what follows is a [`Sample`].
     pub tick_ns: u64,
     /// Effective CPUs.
@@ -148,7 +148,7 @@ pub struct Ticked {
 /// A state of a scope by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum StateName {
     /// See [`ScopeState::Healthy`].
     Healthy,
     /// See [`ScopeState::Cold`].
@@ -159,7 +159,7 @@ pub enum State {
     Reject,
 }
 
-impl From<ScopeState> for State {
+impl From<ScopeState> for StateName {
     fn from(state: ScopeState) -> Self {
         match state {
             ScopeState::Healthy => Self::Healthy,
@@ -180,7 +180,7 @@ pub struct Expect {
     /// Place of the scope.
     pub scope: u32,
     /// State after the last tick.
-    pub state: Option<State>,
+    pub state: Option<StateName>,
     /// Cause after the last tick, by its name.
     pub cause: Option<String>,
     /// Whether shedding was found to be ineffective.
@@ -203,7 +203,7 @@ pub struct Expect {
     pub refused_ratio: Option<Range>,
 }
 
-impl Default for Ticked {
+impl Default for TickLine {
     fn default() -> Self {
         Self {
             tick_ns: 100_000_000,
@@ -221,7 +221,7 @@ fn narrow(value: Option<f64>) -> Option<f32> {
     value.map(|value| value as f32)
 }
 
-impl Ticked {
+impl TickLine {
     /// A line of the host with this sample.
     pub fn of(sample: &Sample) -> Self {
         let Sample {
@@ -310,7 +310,7 @@ impl Ticked {
 /// The sample as a recording holds it. The law is given this one, so that a replay decides on the
 /// same numbers.
 pub fn as_recorded(sample: &Sample) -> Sample {
-    Ticked::of(sample).sample()
+    TickLine::of(sample).sample()
 }
 
 /// A number, null, or one of the words that JSON has no number for: `"nan"`, `"inf"`, `"-inf"`.
@@ -373,7 +373,7 @@ mod tests {
             passed: 7,
             ..Sample::default()
         });
-        let line = Line::Tick(Box::new(Ticked::of(&sample)));
+        let line = Line::Tick(Box::new(TickLine::of(&sample)));
         let text = serde_json::to_string(&line).unwrap();
         assert_eq!(
             text,
@@ -387,7 +387,7 @@ mod tests {
 
     #[test]
     fn words_stand_for_what_json_has_no_number_for_and_typing_errors_are_told() {
-        let tick: Ticked = serde_json::from_str(r#"{"busy":"nan","cpus":"inf"}"#).unwrap();
+        let tick: TickLine = serde_json::from_str(r#"{"busy":"nan","cpus":"inf"}"#).unwrap();
         assert!(tick.sample().busy.unwrap().is_nan());
         assert_eq!(tick.sample().measured().cpus, None);
         assert_eq!((tick.tick_ns, tick.times), (100_000_000, 1));

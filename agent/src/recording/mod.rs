@@ -30,7 +30,7 @@ mod recorder;
 mod ring;
 
 pub use read::{ReadError, Reader};
-pub use recorder::{Notes, Record, Recorder, Tap, Waiting, tap};
+pub use recorder::{Notes, PendingRecords, Recorder, Tap, TickRecord, tap};
 pub use ring::{NEWER, OLDER};
 
 /// Version of the format.

@@ -11,7 +11,7 @@ use tidegate_limits::law::Sample;
 use tidegate_segment::sync::{Ordering, Word};
 
 use super::VERSION;
-use super::line::{Line, Placed, Start, Ticked};
+use super::line::{Line, ScopeLine, Start, TickLine};
 use super::ring::Ring;
 use crate::background::{Background, END_WITHIN};
 use crate::calendar::unix_now;
@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 /// What a tick measured of a scope.
 #[derive(Debug)]
-pub struct Record {
+pub struct TickRecord {
     /// Place of the scope.
     pub place: u32,
     /// Number of the scope among all that there ever were: tells the next one in its place.
@@ -92,11 +92,11 @@ impl Notes {
 
 /// The tick's end of the queue.
 #[derive(Debug, Default)]
-pub struct Tap(Option<(SyncSender<Record>, Arc<Notes>)>);
+pub struct Tap(Option<(SyncSender<TickRecord>, Arc<Notes>)>);
 
 impl Tap {
     /// Hands a record over; one that finds no room is counted.
-    pub fn put(&self, record: impl FnOnce() -> Record) {
+    pub fn put(&self, record: impl FnOnce() -> TickRecord) {
         let Some((queue, notes)) = &self.0 else {
             return;
         };
@@ -119,17 +119,17 @@ impl Tap {
 
 /// The other end, until the thread takes it.
 #[derive(Debug)]
-pub struct Waiting {
-    queue: Receiver<Record>,
+pub struct PendingRecords {
+    queue: Receiver<TickRecord>,
     notes: Arc<Notes>,
 }
 
 /// Both ends of a queue.
-pub fn tap() -> (Tap, Waiting) {
+pub fn tap() -> (Tap, PendingRecords) {
     let (put, queue) = sync_channel(QUEUE);
     let notes = Arc::<Notes>::default();
     let tap = Tap(Some((put, Arc::clone(&notes))));
-    (tap, Waiting { queue, notes })
+    (tap, PendingRecords { queue, notes })
 }
 
 /// The thread that writes.
@@ -144,8 +144,8 @@ impl Recorder {
     ///
     /// # Errors
     /// The files cannot be opened or another agent has them; the system has no thread left.
-    pub fn start(waiting: Waiting, directory: &Path, size_max: u64) -> io::Result<Self> {
-        let Waiting { queue, notes } = waiting;
+    pub fn start(waiting: PendingRecords, directory: &Path, size_max: u64) -> io::Result<Self> {
+        let PendingRecords { queue, notes } = waiting;
         let mut writer = Writer::new(Ring::open(directory, size_max)?, directory);
         let told = Arc::clone(&notes);
         let thread = Background::start("recorder", move |stop| {
@@ -181,7 +181,7 @@ struct Writer {
     part: u64,
     config: Option<String>,
     /// Birth, name and group of each place, as the file has them.
-    scopes: Vec<Option<(u64, Placed)>>,
+    scopes: Vec<Option<(u64, ScopeLine)>>,
     lines: Vec<u8>,
     told_lost: u64,
     failed: bool,
@@ -222,14 +222,14 @@ impl Writer {
         }
         let scopes: Vec<_> = self.scopes.iter().flatten().cloned().collect();
         for (_birth, scope) in scopes {
-            self.push(&Line::Scope(Placed {
+            self.push(&Line::Scope(ScopeLine {
                 new: false,
                 ..scope
             }));
         }
     }
 
-    fn round(&mut self, queue: &Receiver<Record>, notes: &Notes) {
+    fn round(&mut self, queue: &Receiver<TickRecord>, notes: &Notes) {
         if let Some(config) = notes.new_config() {
             self.push(&Line::Config(config.clone()));
             self.config = Some(config);
@@ -237,10 +237,10 @@ impl Writer {
         let mut ticks = 0_u64;
         for record in queue.try_iter() {
             self.tell_scope(&record);
-            self.push(&Line::Tick(Box::new(Ticked {
+            self.push(&Line::Tick(Box::new(TickLine {
                 scope: record.place,
                 was: Some(record.state.into()),
-                ..Ticked::of(&record.sample)
+                ..TickLine::of(&record.sample)
             })));
             ticks = ticks.saturating_add(1);
         }
@@ -261,7 +261,7 @@ impl Writer {
     }
 
     /// Names the scope of a record where the file does not know it.
-    fn tell_scope(&mut self, record: &Record) {
+    fn tell_scope(&mut self, record: &TickRecord) {
         let cgroup = record.cgroup.as_deref();
         let Ok(place) = usize::try_from(record.place) else {
             return;
@@ -281,7 +281,7 @@ impl Writer {
         if same {
             return;
         }
-        let scope = Placed {
+        let scope = ScopeLine {
             place: record.place,
             name: record.name.to_string(),
             cgroup: cgroup.map(|path| path.to_string_lossy().into_owned()),

@@ -1,10 +1,10 @@
 //! Holds a scope against what its recording expects.
 
-use super::run::{Run, Seen, ratio};
+use super::run::{ScopeReplay, Seen, ratio};
 use crate::recording::line::{Expect, Range};
 
 /// What the scope is not as expected, one text each.
-pub(super) fn missed(expect: &Expect, run: Option<&mut Run>) -> Vec<String> {
+pub(super) fn missed(expect: &Expect, run: Option<&mut ScopeReplay>) -> Vec<String> {
     let Some(run) = run else {
         return vec![format!("scope = {}: there was no tick of it", expect.scope)];
     };
@@ -59,7 +59,7 @@ fn since(seen: &Seen, now: &Seen) -> Seen {
     }
 }
 
-fn words(expect: &Expect, run: &Run) -> Vec<String> {
+fn words(expect: &Expect, run: &ScopeReplay) -> Vec<String> {
     let published = run.published();
     let mut missed = Vec::new();
     if let Some(state) = expect.state

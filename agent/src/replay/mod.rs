@@ -13,12 +13,12 @@ mod tally;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-pub use report::{Limits, Report, ScopeReport, Shares, Transition};
-pub use run::{Moment, Run};
+pub use report::{ReplayLimits, ReplayReport, ScopeReplayReport, Shares, Transition};
+pub use run::{ReplayMoment, ScopeReplay};
 
 use crate::config::Config;
 use crate::control::Plan;
-use crate::recording::line::{Expect, Line, Placed, Start, Ticked};
+use crate::recording::line::{Expect, Line, ScopeLine, Start, TickLine};
 use crate::recording::{ReadError, Reader, VERSION};
 use crate::schema::fault::Fault;
 use crate::schema::source::Source;
@@ -31,7 +31,7 @@ const PLACES_MAX: u32 = tidegate_abi::geometry::SCOPES_MAX;
 
 /// Why a recording was not replayed to its end.
 #[derive(Debug, thiserror::Error)]
-pub enum Stopped {
+pub enum ReplayStopped {
     /// The file cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
@@ -90,7 +90,7 @@ pub struct Replay {
     plan: Plan,
     /// Whether configurations in the file count.
     takes_config: bool,
-    runs: BTreeMap<u32, Run>,
+    runs: BTreeMap<u32, ScopeReplay>,
     ticks: u64,
     lost: u64,
     met: u64,
@@ -134,14 +134,14 @@ impl Replay {
     pub fn run(
         mut self,
         path: &Path,
-        each: &mut dyn FnMut(&Moment<'_>),
-    ) -> Result<Report, Stopped> {
+        each: &mut dyn FnMut(&ReplayMoment<'_>),
+    ) -> Result<ReplayReport, ReplayStopped> {
         let mut reader = Reader::open(path)?;
         while let Some(line) = reader.next_line()? {
             self.take(line, &reader, each)?;
         }
         if self.ticks == 0 {
-            return Err(Stopped::NoTick {
+            return Err(ReplayStopped::NoTick {
                 file: path.display().to_string(),
                 first_odd: reader.odd().1.map(str::to_owned),
             });
@@ -153,8 +153,8 @@ impl Replay {
         &mut self,
         line: Line,
         reader: &Reader,
-        each: &mut dyn FnMut(&Moment<'_>),
-    ) -> Result<(), Stopped> {
+        each: &mut dyn FnMut(&ReplayMoment<'_>),
+    ) -> Result<(), ReplayStopped> {
         match line {
             Line::About(_) => {}
             Line::Start(start) => self.take_start(&start, reader)?,
@@ -178,9 +178,9 @@ impl Replay {
     }
 
     /// A new life of the agent knows nothing of the one before.
-    fn take_start(&mut self, start: &Start, reader: &Reader) -> Result<(), Stopped> {
+    fn take_start(&mut self, start: &Start, reader: &Reader) -> Result<(), ReplayStopped> {
         if start.version != VERSION {
-            return Err(Stopped::Version {
+            return Err(ReplayStopped::Version {
                 place: reader.place(),
                 version: start.version,
             });
@@ -211,12 +211,12 @@ impl Replay {
             .extend(missed.into_iter().map(|what| format!("{place}: {what}")));
     }
 
-    fn take_config(&mut self, text: &str, reader: &Reader) -> Result<(), Stopped> {
+    fn take_config(&mut self, text: &str, reader: &Reader) -> Result<(), ReplayStopped> {
         if !self.takes_config {
             return Ok(());
         }
         let source = Source::new("config", text);
-        let loaded = Config::parse(&source).map_err(|faults| Stopped::Config {
+        let loaded = Config::parse(&source).map_err(|faults| ReplayStopped::Config {
             place: reader.place(),
             faults,
         })?;
@@ -227,13 +227,13 @@ impl Replay {
         Ok(())
     }
 
-    fn take_scope(&mut self, scope: Placed, reader: &Reader) -> Result<(), Stopped> {
+    fn take_scope(&mut self, scope: ScopeLine, reader: &Reader) -> Result<(), ReplayStopped> {
         check(reader, "place", scope.place.into(), PLACES_MAX.into())?;
         if let Some(run) = self.runs.get_mut(&scope.place) {
             run.is_now(scope, &self.plan);
         } else {
             let place = scope.place;
-            let run = Run::of(scope, &self.plan).at(self.now_ns());
+            let run = ScopeReplay::of(scope, &self.plan).at(self.now_ns());
             self.runs.insert(place, run);
         }
         Ok(())
@@ -241,10 +241,10 @@ impl Replay {
 
     fn take_tick(
         &mut self,
-        tick: &Ticked,
+        tick: &TickLine,
         reader: &Reader,
-        each: &mut dyn FnMut(&Moment<'_>),
-    ) -> Result<(), Stopped> {
+        each: &mut dyn FnMut(&ReplayMoment<'_>),
+    ) -> Result<(), ReplayStopped> {
         check(reader, "scope", tick.scope.into(), PLACES_MAX.into())?;
         self.ticks = self.ticks.saturating_add(tick.times.max(1));
         check(reader, "ticks", self.ticks, TICKS_MAX)?;
@@ -252,7 +252,7 @@ impl Replay {
         let run = self
             .runs
             .entry(tick.scope)
-            .or_insert_with(|| Run::of(unnamed(tick.scope), plan).at(now_ns));
+            .or_insert_with(|| ScopeReplay::of(unnamed(tick.scope), plan).at(now_ns));
         for _time in 0..tick.times {
             let moment = run.step(tick, since_ns);
             if moment.counts {
@@ -268,25 +268,25 @@ impl Replay {
         latest.or(self.clock_ns)
     }
 
-    fn report(self, reader: &Reader) -> Report {
+    fn report(self, reader: &Reader) -> ReplayReport {
         let (odd_lines, first_odd) = reader.odd();
-        Report {
+        ReplayReport {
             ticks: self.ticks,
             lost_ticks: self.lost,
             odd_lines,
             first_odd_line: first_odd.map(str::to_owned),
-            scopes: self.runs.into_values().map(Run::report).collect(),
+            scopes: self.runs.into_values().map(ScopeReplay::report).collect(),
             expectations_met: self.met,
             expectations_missed: self.missed,
         }
     }
 }
 
-fn check(reader: &Reader, what: &'static str, value: u64, max: u64) -> Result<(), Stopped> {
+fn check(reader: &Reader, what: &'static str, value: u64, max: u64) -> Result<(), ReplayStopped> {
     if value <= max {
         return Ok(());
     }
-    Err(Stopped::TooMuch {
+    Err(ReplayStopped::TooMuch {
         place: reader.place(),
         what,
         value,
@@ -295,8 +295,8 @@ fn check(reader: &Reader, what: &'static str, value: u64, max: u64) -> Result<()
 }
 
 /// A scope that no line has named.
-fn unnamed(place: u32) -> Placed {
-    Placed {
+fn unnamed(place: u32) -> ScopeLine {
+    ScopeLine {
         place,
         name: if place == 0 {
             "host".to_owned()

@@ -9,7 +9,7 @@ use crate::words::{many, number, span};
 
 /// The result of a replay.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Report {
+pub struct ReplayReport {
     /// Ticks of all scopes.
     pub ticks: u64,
     /// Ticks that were measured and not recorded.
@@ -19,7 +19,7 @@ pub struct Report {
     /// Where the first of them stands, and what is wrong with it.
     pub first_odd_line: Option<String>,
     /// The scopes, in the order of their places.
-    pub scopes: Vec<ScopeReport>,
+    pub scopes: Vec<ScopeReplayReport>,
     /// Expectations of the file that were met.
     pub expectations_met: u64,
     /// Expectations that were not: where, and what was found.
@@ -28,7 +28,7 @@ pub struct Report {
 
 /// The result for one scope.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ScopeReport {
+pub struct ScopeReplayReport {
     /// Its name.
     pub name: String,
     /// Its group; null is the host.
@@ -56,7 +56,7 @@ pub struct ScopeReport {
     /// The first ten thousand of them.
     pub transitions: Vec<Transition>,
     /// Limits at the end.
-    pub limits: Limits,
+    pub limits: ReplayLimits,
 }
 
 /// Share of the time in each state.
@@ -89,7 +89,7 @@ pub struct Transition {
 
 /// Limits.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Limits {
+pub struct ReplayLimits {
     /// Entry limit at the end.
     pub entry: u32,
     /// Tight limit at the end.
@@ -121,7 +121,7 @@ fn clock(unix_s: u64) -> String {
 /// Transitions that the text shows of each scope.
 const SHOWN: usize = 20;
 
-impl fmt::Display for Report {
+impl fmt::Display for ReplayReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scopes = u64::try_from(self.scopes.len()).unwrap_or(u64::MAX);
         write!(f, "{} replayed", many(scopes, "scope"))?;
@@ -158,7 +158,7 @@ impl fmt::Display for Report {
     }
 }
 
-impl fmt::Display for ScopeReport {
+impl fmt::Display for ScopeReplayReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = |part: u64| super::run::ratio(part, self.offered) * 100.0;
         write!(f, "scope {}: {}", self.name, many(self.ticks, "tick"))?;
@@ -219,7 +219,7 @@ impl fmt::Display for ScopeReport {
     }
 }
 
-impl fmt::Display for Limits {
+impl fmt::Display for ReplayLimits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "entry {}, tight {}", self.entry, self.tight)?;
         if let (Some(least), Some(most)) = (self.tight_least, self.tight_most) {

@@ -3,21 +3,21 @@
 use std::sync::Arc;
 
 use tidegate_abi::decision::ScopeState;
-use tidegate_limits::law::{Law, Published, Settings};
+use tidegate_limits::law::{Law, LawSettings, PublishedLimits};
 
-use super::report::{Limits, ScopeReport, Shares, Transition};
+use super::report::{ReplayLimits, ScopeReplayReport, Shares, Transition};
 use super::tally::Tally;
 use crate::control::Plan;
-use crate::recording::line::{Placed, Ticked};
+use crate::recording::line::{ScopeLine, TickLine};
 
 /// Most transitions that are told one by one.
 const TRANSITIONS_MAX: usize = 10_000;
 
 /// A scope of a replay.
 #[derive(Debug)]
-pub struct Run {
-    scope: Placed,
-    settings: Arc<Settings>,
+pub struct ScopeReplay {
+    scope: ScopeLine,
+    settings: Arc<LawSettings>,
     law: Box<Law>,
     time_ns: u64,
     /// Time of the clock, ns since 1970; `None` where the file does not say it.
@@ -48,13 +48,13 @@ pub(super) struct Seen {
 
 /// A scope after a tick.
 #[derive(Debug, Clone, Copy)]
-pub struct Moment<'a> {
+pub struct ReplayMoment<'a> {
     /// Its name.
     pub name: &'a str,
     /// Time since the beginning, ns.
     pub time_ns: u64,
     /// What the law says.
-    pub published: &'a Published,
+    pub published: &'a PublishedLimits,
     /// Time of the clock, ns since 1970; `None` where the file does not say it.
     pub clock_ns: Option<u64>,
     /// Whether it is in the figures.
@@ -65,9 +65,9 @@ pub struct Moment<'a> {
     pub refused: u64,
 }
 
-impl Run {
+impl ScopeReplay {
     /// A scope of which nothing is known.
-    pub(super) fn of(scope: Placed, plan: &Plan) -> Self {
+    pub(super) fn of(scope: ScopeLine, plan: &Plan) -> Self {
         Self {
             settings: plan.settings_of(scope.cgroup.as_deref().map(AsRef::as_ref)),
             scope,
@@ -103,7 +103,7 @@ impl Run {
     }
 
     /// What stands in its place now. Figures go on; what the law learned goes with the scope.
-    pub(super) fn is_now(&mut self, scope: Placed, plan: &Plan) {
+    pub(super) fn is_now(&mut self, scope: ScopeLine, plan: &Plan) {
         if scope.new || scope.cgroup != self.scope.cgroup {
             self.forget();
         }
@@ -112,7 +112,7 @@ impl Run {
     }
 
     /// Takes a tick. What was before `since_ns` teaches the law and is in no figure.
-    pub(super) fn step(&mut self, tick: &Ticked, since_ns: Option<u64>) -> Moment<'_> {
+    pub(super) fn step(&mut self, tick: &TickLine, since_ns: Option<u64>) -> ReplayMoment<'_> {
         let before = *self.law.published();
         let sample = tick.sample();
         let refused_before = self.tally.refused;
@@ -129,7 +129,7 @@ impl Run {
         } else {
             self.tally.follow(&sample);
         }
-        Moment {
+        ReplayMoment {
             name: &self.scope.name,
             time_ns: self.time_ns,
             clock_ns,
@@ -140,7 +140,13 @@ impl Run {
         }
     }
 
-    fn count(&mut self, before: &Published, after: &Published, tick: &Ticked, tick_ns: u64) {
+    fn count(
+        &mut self,
+        before: &PublishedLimits,
+        after: &PublishedLimits,
+        tick: &TickLine,
+        tick_ns: u64,
+    ) {
         self.counted_ns = self.counted_ns.saturating_add(tick_ns);
         self.ticks = self.ticks.saturating_add(1);
         let states = self.in_state.iter_mut().zip(ScopeState::ALL);
@@ -155,7 +161,7 @@ impl Run {
         self.note(before, after);
     }
 
-    fn note(&mut self, before: &Published, after: &Published) {
+    fn note(&mut self, before: &PublishedLimits, after: &PublishedLimits) {
         if after.state == ScopeState::Overload {
             let (least, most) = self.tight.unwrap_or((u32::MAX, 0));
             self.tight = Some((least.min(after.tight), most.max(after.tight)));
@@ -176,7 +182,7 @@ impl Run {
     }
 
     /// What the law says now.
-    pub(super) fn published(&self) -> &Published {
+    pub(super) fn published(&self) -> &PublishedLimits {
         self.law.published()
     }
 
@@ -190,14 +196,14 @@ impl Run {
     }
 
     /// The result.
-    pub(super) fn report(self) -> ScopeReport {
+    pub(super) fn report(self) -> ScopeReplayReport {
         let published = *self.law.published();
         let share = |state: ScopeState| {
             let found = ScopeState::ALL.iter().position(|one| *one == state);
             let ticks = found.and_then(|at| self.in_state.get(at));
             ratio(ticks.copied().unwrap_or(0), self.ticks)
         };
-        ScopeReport {
+        ScopeReplayReport {
             seconds: seconds(self.counted_ns),
             ticks: self.ticks,
             until_unix_s: self.clock_ns.map(|clock| clock / 1_000_000_000),
@@ -214,7 +220,7 @@ impl Run {
             ineffective_ticks: self.ineffective_ticks,
             changes: self.changes,
             transitions: self.transitions,
-            limits: Limits {
+            limits: ReplayLimits {
                 entry: published.entry,
                 tight: published.tight,
                 tight_least: self.tight.map(|(least, _most)| least),

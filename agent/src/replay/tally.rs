@@ -5,7 +5,7 @@
 //! nobody has room, whatever ended.
 
 use tidegate_abi::decision::ScopeState;
-use tidegate_limits::law::{FAR_OVER, Published, Sample};
+use tidegate_limits::law::{FAR_OVER, PublishedLimits, Sample};
 use tidegate_limits::number::whole;
 
 /// Sums over the ticks of a scope.
@@ -22,7 +22,7 @@ pub(super) struct Tally {
 
 impl Tally {
     /// Takes a tick during which `published` was in force.
-    pub(super) fn take(&mut self, sample: &Sample, published: &Published) {
+    pub(super) fn take(&mut self, sample: &Sample, published: &PublishedLimits) {
         let offered = sample.passed.saturating_add(sample.shed);
         self.offered = self.offered.saturating_add(offered);
         self.recorded = self.recorded.saturating_add(sample.shed);
@@ -37,7 +37,7 @@ impl Tally {
         self.inflight = sample.inflight;
     }
 
-    fn refused_of(&self, sample: &Sample, published: &Published) -> u64 {
+    fn refused_of(&self, sample: &Sample, published: &PublishedLimits) -> u64 {
         if matches!(published.word().state, ScopeState::Reject) {
             return sample.passed.saturating_add(sample.shed);
         }
@@ -67,7 +67,7 @@ impl Tally {
 }
 
 /// The limit that held during a tick, as the gate reads the published word; `None` is none.
-fn limit(sample: &Sample, published: &Published) -> Option<u32> {
+fn limit(sample: &Sample, published: &PublishedLimits) -> Option<u32> {
     let word = published.word();
     match word.state {
         ScopeState::Overload => Some(word.tight),
@@ -89,11 +89,11 @@ mod tests {
 
     #[test]
     fn in_overload_there_is_room_for_what_ended_and_for_the_free_places() {
-        let published = Published {
+        let published = PublishedLimits {
             state: ScopeState::Overload,
             tight: 10,
             entry: 40,
-            ..Published::START
+            ..PublishedLimits::START
         };
         let mut tally = Tally::default();
         let tick = |inflight, passed, shed| Sample {
@@ -108,15 +108,15 @@ mod tests {
         // 20 ended and 20 came in their places; 30 more were offered.
         tally.take(&tick(10, 20, 30), &published);
         assert_eq!((tally.offered, tally.refused, tally.recorded), (60, 30, 30));
-        tally.take(&tick(10, 20, 30), &Published::START);
+        tally.take(&tick(10, 20, 30), &PublishedLimits::START);
         assert_eq!(tally.refused, 30, "open");
     }
 
     #[test]
     fn a_mark_that_rejects_refuses_all_although_the_recorded_requests_ended() {
-        let published = Published {
+        let published = PublishedLimits {
             state: ScopeState::Reject,
-            ..Published::START
+            ..PublishedLimits::START
         };
         let mut tally = Tally::default();
         let sample = Sample {

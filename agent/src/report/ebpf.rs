@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::Word;
+use super::ListedWord;
 use crate::control::{ScopeSnapshot, Snapshot};
-use crate::ebpf::{PauseTotals, Report, Rung};
+use crate::ebpf::{PauseTotals, ProgramReport, Rung};
 use crate::telemetry::metric::MetricId;
 use crate::telemetry::scrape::{OTHER, Scrape};
 
@@ -15,12 +15,12 @@ use crate::telemetry::scrape::{OTHER, Scrape};
 #[serde(default)]
 pub struct EbpfReport {
     /// Step of the ladder in use.
-    pub rung: Word,
+    pub rung: ListedWord,
     /// Why it is not a better one.
     pub reason: String,
     /// What would make it the best one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub remedy: Option<Word>,
+    pub remedy: Option<ListedWord>,
     /// Share of one CPU that they take.
     pub overhead: f64,
     /// Share of one CPU that they may take.
@@ -72,7 +72,7 @@ pub struct NeighbourReport {
 impl EbpfReport {
     /// The programs as they were at the last look; `None` is an agent that could not start the
     /// thread for them.
-    pub(super) fn of(report: Option<&Report>) -> Self {
+    pub(super) fn of(report: Option<&ProgramReport>) -> Self {
         let Some(report) = report else {
             return Self::without();
         };
@@ -125,7 +125,7 @@ impl NeighbourReport {
 }
 
 /// Fills in the programs, and the pauses of the scopes.
-pub(super) fn fill(scrape: &mut Scrape, report: &Report, snapshot: &Snapshot) {
+pub(super) fn fill(scrape: &mut Scrape, report: &ProgramReport, snapshot: &Snapshot) {
     for rung in Rung::ALL {
         scrape.set_flag(MetricId::KernelRung, &[rung.name()], rung == report.rung);
     }

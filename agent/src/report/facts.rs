@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use tidegate_segment::board::Slot;
 use tidegate_segment::clock::monotonic_ns;
 
-use super::Word;
-use crate::host::tenants::Named;
+use super::ListedWord;
+use crate::host::tenants::NamedTenant;
 use crate::telemetry::facts::{Facts, SourceFacts};
 use crate::tenant::permit::Outstanding;
 
@@ -37,9 +37,9 @@ pub struct RuleSourceReport {
     /// A path or an address.
     pub name: String,
     /// Word for its kind.
-    pub kind: Word,
+    pub kind: ListedWord,
     /// `present` or `missing`, when it was read last.
-    pub state: Word,
+    pub state: ListedWord,
     /// Version of the set that it gave last: equal for equal texts. 16 hexadecimal digits.
     pub version: String,
     /// Faults of that set; where there are any, the rules before stay in force.
@@ -89,7 +89,7 @@ impl RuleSourceReport {
 
 impl HttpPermitsReport {
     /// Those of a resource, or of all of these tenants.
-    pub(super) fn of(tenants: &[Named], resource: Option<Slot>) -> Self {
+    pub(super) fn of(tenants: &[NamedTenant], resource: Option<Slot>) -> Self {
         let (mut held, mut expired_total) = (Outstanding::default(), 0_u64);
         for named in tenants {
             let permits = named.tenant.timed_permits().lock();

@@ -5,22 +5,22 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use tidegate_abi::board::ScopeWord;
 use tidegate_abi::decision::{Mode, RefusalKind, ScopeState};
-use tidegate_limits::breaker::State;
+use tidegate_limits::breaker::BreakerState;
 use tidegate_segment::clock::monotonic_ns;
 
 use super::ebpf;
 use super::why;
 use crate::control::{ScopeSnapshot, Snapshot, WaiterRung};
-use crate::host::Agent;
-use crate::host::tenants::Named;
+use crate::host::AgentState;
+use crate::host::tenants::NamedTenant;
 use crate::signal::{Pressure, TriggerForm};
 use crate::telemetry::metric::MetricId;
 use crate::telemetry::scrape::Scrape;
 use crate::tenant::Tenant;
-use crate::tenant::rule_counts::Counts;
+use crate::tenant::rule_counts::RuleActivity;
 
 /// A scrape of the agent, the scopes and these tenants.
-pub fn scrape(context: &Agent, tenants: &[Named]) -> Scrape {
+pub fn scrape(context: &AgentState, tenants: &[NamedTenant]) -> Scrape {
     let mut scrape = context.metrics.scrape();
     let snapshot = context.control.snapshot();
     for scope in &snapshot.scopes {
@@ -111,7 +111,7 @@ fn fill_scope(scrape: &mut Scrape, scope: &ScopeSnapshot, now_ns: u64) {
 
 /// The value of the label `tenant`. Empty is the same as no label: series of the default tenant look
 /// alike whether there are others or not.
-fn label(named: &Named) -> &str {
+fn label(named: &NamedTenant) -> &str {
     if named.is_default() { "" } else { &named.name }
 }
 
@@ -189,7 +189,7 @@ fn fill_rules(scrape: &mut Scrape, label: &str, tenant: &Tenant) {
         let (kind, id) = &rule.key;
         let resource = rule.resource.as_deref().unwrap_or_default();
         let labels = [&**id, kind.name(), resource, label];
-        let Counts { refused, observed } = rule.counts;
+        let RuleActivity { refused, observed } = rule.counts;
         if rule.mode == Mode::Enforce || refused > 0 {
             scrape.set_rule(MetricId::RuleRefused, labels, refused);
         }
@@ -201,7 +201,7 @@ fn fill_rules(scrape: &mut Scrape, label: &str, tenant: &Tenant) {
 
 fn fill_breakers(scrape: &mut Scrape, label: &str, tenant: &Tenant) {
     for breaker in tenant.breakers(monotonic_ns()) {
-        for state in State::ALL {
+        for state in BreakerState::ALL {
             let labels = [&*breaker.resource, &*breaker.rule, state.name(), label];
             scrape.set_flag(MetricId::BreakerState, &labels, breaker.state == state);
             let changes = u64::from(breaker.changes.to(state));
@@ -210,7 +210,7 @@ fn fill_breakers(scrape: &mut Scrape, label: &str, tenant: &Tenant) {
     }
 }
 
-fn fill_agent(scrape: &mut Scrape, context: &Agent) {
+fn fill_agent(scrape: &mut Scrape, context: &AgentState) {
     let version = [env!("CARGO_PKG_VERSION")];
     scrape.set_flag(MetricId::BuildInfo, &version, true);
     let uptime = context.started.elapsed().as_secs_f64();

@@ -15,4 +15,4 @@ pub mod why;
 use std::borrow::Cow;
 
 /// A word of a bounded list. The agent has them all at hand; who reads a report takes what comes.
-pub type Word = Cow<'static, str>;
+pub type ListedWord = Cow<'static, str>;

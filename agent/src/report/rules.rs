@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::warnings::WarningReport;
-use crate::host::tenants::Named;
-use crate::rule::expiry::Moment;
+use crate::host::tenants::NamedTenant;
+use crate::rule::expiry::ClockMoment;
 use crate::rule::{Rest, Rule};
 
 /// A rule, as `GET /v1/rules` tells it.
@@ -30,11 +30,11 @@ pub struct RuleReport {
 }
 
 /// The rules of these tenants, in the order of their files.
-pub fn rules(tenants: &[Named]) -> Vec<RuleReport> {
+pub fn rules(tenants: &[NamedTenant]) -> Vec<RuleReport> {
     tenants.iter().flat_map(rules_of).collect()
 }
 
-fn rules_of(named: &Named) -> Vec<RuleReport> {
+fn rules_of(named: &NamedTenant) -> Vec<RuleReport> {
     let limits = named.tenant.directory().rule_index();
     let set = limits.rules();
     let rules = set.rules().iter();
@@ -60,6 +60,6 @@ fn rules_of(named: &Named) -> Vec<RuleReport> {
 
 /// How long until a rule ends by itself.
 pub(super) fn ends_in_s(rule: &Rule) -> Option<f64> {
-    let now = Moment::now();
+    let now = ClockMoment::now();
     rule.end.map(|end| end.left(now).as_secs_f64())
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tidegate_abi::signal::SignalId;
 
-use super::Word;
+use super::ListedWord;
 use crate::signal::Reading;
 
 /// A number, or why there is none.
@@ -15,7 +15,7 @@ pub enum SignalReport {
         /// In `unit`.
         value: f64,
         /// Word for the unit.
-        unit: Word,
+        unit: ListedWord,
     },
     /// It was not.
     Missing {
@@ -23,7 +23,7 @@ pub enum SignalReport {
         not_measured: String,
         /// What would make it available.
         #[serde(default)]
-        remedy: Word,
+        remedy: ListedWord,
     },
 }
 

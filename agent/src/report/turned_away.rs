@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::Word;
-use crate::host::Agent;
+use super::ListedWord;
+use crate::host::AgentState;
 use crate::places::Full;
 
 /// Callers that found no place, by what they asked for; what nobody was refused is left out.
-pub(super) fn by_bound(context: &Agent) -> BTreeMap<Word, u64> {
+pub(super) fn by_bound(context: &AgentState) -> BTreeMap<ListedWord, u64> {
     let of_doors = context.bounds.iter();
     let of_doors = of_doors.map(|places| (places.what(), sum(places.turned_away())));
     let seats = context.tenants.iter();

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use tidegate_abi::signal::SignalId;
 
 use crate::control::Snapshot;
-use crate::host::Agent;
-use crate::host::tenants::Named;
+use crate::host::AgentState;
+use crate::host::tenants::NamedTenant;
 use crate::rule::{Body, Rule};
 use crate::schema::fault::Fault;
 
@@ -28,7 +28,7 @@ pub struct WarningReport {
 
 impl WarningReport {
     /// One about the rules of a tenant.
-    pub fn of(named: &Named, fault: &Fault) -> Self {
+    pub fn of(named: &NamedTenant, fault: &Fault) -> Self {
         Self::new(&named.name, fault.clone())
     }
 
@@ -53,7 +53,7 @@ pub struct WarningsReport {
 
 impl WarningsReport {
     /// Those of these tenants; of the configuration for who sees the default tenant.
-    pub(super) fn of(context: &Agent, tenants: &[Named], snapshot: &Snapshot) -> Self {
+    pub(super) fn of(context: &AgentState, tenants: &[NamedTenant], snapshot: &Snapshot) -> Self {
         let mut all = Self::default();
         let default = &context.tenants.default_one().tenant;
         if tenants

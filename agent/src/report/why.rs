@@ -174,7 +174,7 @@ pub fn state_of(scope: &ScopeSnapshot) -> &'static str {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use tidegate_limits::law::{Enforcement, Published};
+    use tidegate_limits::law::{Enforcement, PublishedLimits};
     use tidegate_segment::ledger::ScopeCounts;
 
     use super::*;
@@ -195,12 +195,12 @@ pub(crate) mod tests {
             readings,
             declared_cpus: None,
             load_mark: Some(2.0),
-            published: Published {
+            published: PublishedLimits {
                 state: ScopeState::Overload,
                 cause,
                 entry: 32,
                 tight: 32,
-                ..Published::START
+                ..PublishedLimits::START
             },
             since_ns: 0,
             changes: 0,
@@ -236,7 +236,7 @@ pub(crate) mod tests {
              nobody is refused"
         );
         assert!(!refuses(&host));
-        host.published = Published::START;
+        host.published = PublishedLimits::START;
         assert_eq!(why(&host), None);
     }
 

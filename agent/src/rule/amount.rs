@@ -101,9 +101,9 @@ impl Scalar for Count {
 
 /// A share from 0 to 1.
 #[derive(Debug, Clone, Copy)]
-pub struct Share;
+pub struct Fraction;
 
-impl Scalar for Share {
+impl Scalar for Fraction {
     type Output = Amount;
     fn allowed(&self) -> String {
         Scalar::allowed(&Number::RATIO)

@@ -2,10 +2,10 @@
 
 use tidegate_abi::decision::Mode;
 
-use super::effect::{self, Effect, Effects, Idle};
+use super::effect::{self, Effects, Idle, OptionEffect};
 use super::expiry::{Ending, Expires};
-use super::{Body, Options};
-use crate::schema::kind::{List, Maybe, Name, OneOf, Required, words};
+use super::{Body, RuleOptions};
+use crate::schema::kind::{ListOf, Maybe, NameText, OneOf, Required, words};
 use crate::schema::settings::{Section, settings};
 
 words! {
@@ -33,22 +33,22 @@ settings! {
     /// Which origins may call a resource.
     pub struct AuthorityOptions {
         /// Name in refusals, metrics and logs. Not set: file and place.
-        id: Option<String> = None, Maybe(Name, "\"orders-callers\"");
+        id: Option<String> = None, Maybe(NameText, "\"orders-callers\"");
         /// `enforce` refuses; `observe` counts what it would have refused; `off` does nothing.
         mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
         /// When it ends by itself: after a time in force, or at a time. Not set: never. Reading the same
         /// text again does not begin anew; a restart of the agent does.
         expires: Option<Expires> = None, Maybe(Ending, "\"30s\"");
         /// Name of the resource.
-        resource: String = String::new(), Required(Name, "\"order-admin\"");
+        resource: String = String::new(), Required(NameText, "\"order-admin\"");
         /// Whether the origins are the only ones that may call, or the ones that may not.
         strategy: Listing = Listing::Allow, OneOf::<Listing>::ANY;
         /// The origins. A request without origin always passes.
-        origins: Vec<String> = Vec::new(), List(Name);
+        origins: Vec<String> = Vec::new(), ListOf(NameText);
     }
 }
 
-impl Options for AuthorityOptions {
+impl RuleOptions for AuthorityOptions {
     fn id(&self) -> Option<&str> {
         self.id.as_deref()
     }
@@ -76,15 +76,15 @@ impl Options for AuthorityOptions {
 }
 
 impl Effects for AuthorityOptions {
-    const EFFECTS: &'static [Effect<Self>] = &[
-        Effect::always("id"),
-        Effect::new("expires", |rule| effect::ended(rule.expires)),
-        Effect::new("mode", |authority| effect::off(authority.mode)),
-        Effect::new("resource", |authority| {
+    const EFFECTS: &'static [OptionEffect<Self>] = &[
+        OptionEffect::always("id"),
+        OptionEffect::new("expires", |rule| effect::ended(rule.expires)),
+        OptionEffect::new("mode", |authority| effect::off(authority.mode)),
+        OptionEffect::new("resource", |authority| {
             effect::literal(&authority.resource, false)
         }),
-        Effect::always("strategy"),
-        Effect::new("origins", |authority| {
+        OptionEffect::always("strategy"),
+        OptionEffect::new("origins", |authority| {
             let mut origins = authority.origins.iter();
             let odd = origins.find(|origin| origin.contains(',') || origin.trim() != *origin)?;
             let hint = format!("\"{odd}\" is compared as it stands, with commas and blanks");

@@ -5,16 +5,16 @@
 use tidegate_abi::decision::Mode;
 
 use super::flow::{Flow, Grade, LimitOrigin, Strategy};
-use super::resource::Resource;
+use super::resource::RuleResource;
 use super::{Amount, Body, Rule, RuleSet};
-use crate::schema::fault::{Place, Spot};
+use crate::schema::fault::{InFile, Spot};
 
 /// Path of such a rule, and what its id begins with.
 const BULKHEAD: &str = "bulkhead";
 
 /// A resource that is held.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bulkhead {
+pub struct BulkheadRule {
     /// Its name.
     pub resource: String,
     /// Requests that it may have in flight.
@@ -23,9 +23,9 @@ pub struct Bulkhead {
     pub mode: Mode,
 }
 
-impl Bulkhead {
+impl BulkheadRule {
     fn rule(&self) -> Rule {
-        let place = Place::whole("the agent");
+        let place = InFile::whole("the agent");
         let spot = |name| Spot {
             name,
             place: place.clone(),
@@ -34,7 +34,7 @@ impl Bulkhead {
             id: format!("{BULKHEAD}-{}", self.resource),
             mode: self.mode,
             body: Body::Flow(Flow {
-                resource: Resource::Name(self.resource.clone()),
+                resource: RuleResource::Name(self.resource.clone()),
                 limit_origin: LimitOrigin::Default,
                 count: Amount::new(f64::from(self.limit)).unwrap_or(Amount::ZERO),
                 strained: None,
@@ -64,9 +64,9 @@ impl Rule {
 impl RuleSet {
     /// The same set with these resources held and no others.
     #[must_use]
-    pub fn with_bulkheads(&self, held: &[Bulkhead]) -> Self {
+    pub fn with_bulkheads(&self, held: &[BulkheadRule]) -> Self {
         let mut next = self.clone();
-        next.replace(Rule::is_bulkhead, held.iter().map(Bulkhead::rule));
+        next.replace(Rule::is_bulkhead, held.iter().map(BulkheadRule::rule));
         next
     }
 
@@ -81,7 +81,7 @@ impl RuleSet {
         let held = self.rules().iter().filter(|rule| rule.is_bulkhead());
         held.filter_map(|rule| {
             let flow = rule.body.flow()?;
-            let Resource::Name(name) = &flow.resource else {
+            let RuleResource::Name(name) = &flow.resource else {
                 return None;
             };
             Some((name.as_str(), flow.count.whole()))
@@ -92,21 +92,21 @@ impl RuleSet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rule::Quirks;
-    use crate::rule::expiry::Moment;
+    use crate::rule::QuirksOption;
+    use crate::rule::expiry::ClockMoment;
     use crate::rule_source::form::read;
     use crate::schema::source::Source;
 
     fn set(text: &str) -> RuleSet {
         let read = read("a.toml".as_ref(), &Source::new("a.toml", text));
         assert_eq!(read.faults, []);
-        RuleSet::build(read.rules, Quirks::None).unwrap()
+        RuleSet::build(read.rules, QuirksOption::None).unwrap()
     }
 
     #[test]
     fn field_l12_a_reload_keeps_the_bulkheads_and_their_end_leaves_the_rules() {
         let rules = set("[[flow]]\nresource = \"a\"\ncount = 9\n");
-        let slow = Bulkhead {
+        let slow = BulkheadRule {
             resource: "slow".to_owned(),
             limit: 16,
             mode: Mode::Enforce,
@@ -114,7 +114,7 @@ mod tests {
         let held = rules.with_bulkheads(std::slice::from_ref(&slow));
         assert_eq!(held.bulkheads().collect::<Vec<_>>(), [("slow", 16)]);
         let mut reloaded = set("[[flow]]\nresource = \"b\"\ncount = 1\n");
-        reloaded.begin(&held, Moment::now());
+        reloaded.begin(&held, ClockMoment::now());
         assert_eq!(reloaded.bulkheads().collect::<Vec<_>>(), [("slow", 16)]);
         assert_eq!(held.with_bulkheads(&[]), rules);
     }

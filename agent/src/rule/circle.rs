@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use super::flow::Strategy;
 use super::set::fault_at;
-use super::{Resource, Rule};
+use super::{Rule, RuleResource};
 use crate::schema::fault::Fault;
 
 /// Relations of a circle that a message names; a longer one is cut.
@@ -67,8 +67,8 @@ impl<'r> Relations<'r> {
                 }
             };
             match resource {
-                Resource::Name(name) => numbers.get(name.as_str()).copied().map_or((), add),
-                Resource::Pattern(pattern) => {
+                RuleResource::Name(name) => numbers.get(name.as_str()).copied().map_or((), add),
+                RuleResource::Pattern(pattern) => {
                     let names = (0..).zip(&names);
                     let matching = names.filter(|(_number, name)| pattern.matches(name));
                     matching.for_each(|(number, _name)| add(number));
@@ -93,7 +93,7 @@ impl<'r> Relations<'r> {
     }
 }
 
-fn related(rule: &Rule) -> Option<(&Rule, &Resource, &str)> {
+fn related(rule: &Rule) -> Option<(&Rule, &RuleResource, &str)> {
     let flow = rule.body.flow()?;
     let Strategy::Relate(to) = &flow.strategy else {
         return None;
@@ -211,7 +211,7 @@ mod tests {
         let related = |(from, to)| {
             let mut rule = rule.clone();
             if let Body::Flow(flow) = &mut rule.body {
-                flow.resource = Resource::Name(name(from));
+                flow.resource = RuleResource::Name(name(from));
                 flow.strategy = Strategy::Relate(name(to));
             }
             rule

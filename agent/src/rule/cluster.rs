@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use crate::schema::kind::{Flag, Maybe, OneOf, Required, Span, Whole, words};
+use crate::schema::kind::{DurationRange, Flag, Maybe, OneOf, Required, Whole, words};
 use crate::schema::settings::{Section, settings};
 
 words! {
     /// What the count of a cluster rule is for.
-    pub enum Threshold {
+    pub enum ClusterThreshold {
         /// For each connected client.
         AverageLocal = "average_local",
         /// For all of them together.
@@ -22,18 +22,18 @@ settings! {
         /// Number of the rule on the server.
         flow_id: u64 = 0, Required(Whole { min: 1, max: i64::MAX.unsigned_abs() }, "17");
         /// What the count is for.
-        threshold: Threshold = Threshold::AverageLocal, OneOf::<Threshold>::ANY;
+        threshold: ClusterThreshold = ClusterThreshold::AverageLocal, OneOf::<ClusterThreshold>::ANY;
         /// Whether the rule acts on this host alone while no server answers; else it passes all.
         /// Not set: yes for flow rules, no for hot-parameter rules, as in Sentinel.
         fallback_to_local: Option<bool> = None, Maybe(Flag, "true");
         /// Buckets of the server's window.
         sample_count: u32 = 10, Whole { min: 1, max: 1_000 };
         /// Length of the server's window.
-        window: Duration = Duration::from_secs(1), Span::ms(1, 3_600_000);
+        window: Duration = Duration::from_secs(1), DurationRange::ms(1, 3_600_000);
         /// How long the server waits for a resource before it takes a token back.
-        resource_timeout: Duration = Duration::from_secs(2), Span::ms(0, 3_600_000);
+        resource_timeout: Duration = Duration::from_secs(2), DurationRange::ms(0, 3_600_000);
         /// How long the server keeps the tokens of a client that is gone.
-        client_offline_time: Duration = Duration::from_secs(2), Span::ms(0, 3_600_000);
+        client_offline_time: Duration = Duration::from_secs(2), DurationRange::ms(0, 3_600_000);
     }
     check check_cluster;
 }

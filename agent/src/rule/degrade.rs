@@ -6,10 +6,10 @@ use tidegate_abi::decision::Mode;
 use tidegate_limits::breaker::tally::{COUNT_MAX, REQUESTS_MAX};
 
 use super::amount::{Amount, Count};
-use super::effect::{self, Effect, Effects, Idle};
+use super::effect::{self, Effects, Idle, OptionEffect};
 use super::expiry::{Ending, Expires};
-use super::{Body, Options};
-use crate::schema::kind::{Maybe, Name, OneOf, Required, Span, Whole, words};
+use super::{Body, RuleOptions};
+use crate::schema::kind::{DurationRange, Maybe, NameText, OneOf, Required, Whole, words};
 use crate::schema::settings::{Section, settings};
 use crate::words::{number, percent};
 
@@ -17,9 +17,9 @@ use crate::words::{number, percent};
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Degrade {
     /// The resources it is for. Each has its own breaker.
-    pub resource: Guarded,
+    pub resource: GuardedResources,
     /// What opens the breaker.
-    pub trip: Trip,
+    pub trip: TripCondition,
     /// Completed requests in the interval below which it does not trip; at least 1.
     pub min_requests: u32,
     /// Length of its interval; statistics begin anew with each.
@@ -32,7 +32,7 @@ pub struct Degrade {
 
 /// The resources a breaker is for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Guarded {
+pub enum GuardedResources {
     /// The one of this name.
     Name(String),
     /// Every one that has no degrade rule of its own (`*`).
@@ -41,7 +41,7 @@ pub enum Guarded {
 
 /// What makes a breaker trip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Trip {
+pub enum TripCondition {
     /// Too large a share of slow requests.
     SlowRatio {
         /// A request that takes longer is slow.
@@ -61,7 +61,7 @@ pub enum Trip {
     },
 }
 
-impl Trip {
+impl TripCondition {
     /// The grade in the words of a rule file, and its threshold.
     pub fn told(self) -> (&'static str, f64) {
         let (grade, threshold) = match self {
@@ -95,11 +95,11 @@ pub fn tripped((grade, threshold): (&str, f64), by: f64) -> String {
 impl Degrade {
     pub(super) fn clear_limits(&mut self) {
         match &mut self.trip {
-            Trip::SlowRatio { max_rt, threshold } => {
+            TripCondition::SlowRatio { max_rt, threshold } => {
                 *max_rt = Duration::ZERO;
                 *threshold = Amount::ZERO;
             }
-            Trip::ErrorRatio { threshold } | Trip::ErrorCount { threshold } => {
+            TripCondition::ErrorRatio { threshold } | TripCondition::ErrorCount { threshold } => {
                 *threshold = Amount::ZERO;
             }
         }
@@ -131,33 +131,33 @@ settings! {
     /// A circuit breaker.
     pub struct DegradeOptions {
         /// Name in refusals, metrics and logs. Not set: file and place.
-        id: Option<String> = None, Maybe(Name, "\"payment-breaker\"");
+        id: Option<String> = None, Maybe(NameText, "\"payment-breaker\"");
         /// `enforce` refuses; `observe` counts what it would have refused; `off` does nothing.
         mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
         /// When it ends by itself: after a time in force, or at a time. Not set: never. Reading the same
         /// text again does not begin anew; a restart of the agent does.
         expires: Option<Expires> = None, Maybe(Ending, "\"30s\"");
         /// Name of the resource; * is every one that has no degrade rule of its own.
-        resource: String = String::new(), Required(Name, "\"payment\"");
+        resource: String = String::new(), Required(NameText, "\"payment\"");
         /// What opens the breaker.
         grade: TripWord = TripWord::SlowRatio, Required(OneOf::<TripWord>::ANY, "\"error_ratio\"");
         /// It opens over this share (`slow_ratio`, `error_ratio`) or number (`error_count`). A
         /// share of 1 opens it when it is reached.
         threshold: Amount = Amount::ONE, Required(Count, "0.5");
         /// A request that takes longer is slow (`slow_ratio`).
-        max_rt: Option<Duration> = None, Maybe(Span::ms(0, DAY_MS), "\"200ms\"");
+        max_rt: Option<Duration> = None, Maybe(DurationRange::ms(0, DAY_MS), "\"200ms\"");
         /// Completed requests in the interval below which it stays closed.
         min_requests: u32 = 5, REQUESTS;
         /// Length of the interval; statistics begin anew with each.
-        stat_interval: Duration = Duration::from_secs(1), Span::ms(1, DAY_MS);
+        stat_interval: Duration = Duration::from_secs(1), DurationRange::ms(1, DAY_MS);
         /// How long it refuses before it lets a probe through.
-        recovery_timeout: Duration = Duration::ZERO, Required(Span::ms(1, DAY_MS), "\"5s\"");
+        recovery_timeout: Duration = Duration::ZERO, Required(DurationRange::ms(1, DAY_MS), "\"5s\"");
         /// How long a probe may take. Not set: the recovery timeout, at least a second.
-        probe_lease: Option<Duration> = None, Maybe(Span::ms(1, DAY_MS), "\"5s\"");
+        probe_lease: Option<Duration> = None, Maybe(DurationRange::ms(1, DAY_MS), "\"5s\"");
     }
 }
 
-impl Options for DegradeOptions {
+impl RuleOptions for DegradeOptions {
     fn id(&self) -> Option<&str> {
         self.id.as_deref()
     }
@@ -170,8 +170,8 @@ impl Options for DegradeOptions {
     fn body(&self, section: &mut Section<'_, '_>) -> Option<Body> {
         Some(Body::Degrade(Degrade {
             resource: match self.resource.as_str() {
-                "*" => Guarded::Unguarded,
-                name => Guarded::Name(name.to_owned()),
+                "*" => GuardedResources::Unguarded,
+                name => GuardedResources::Name(name.to_owned()),
             },
             trip: self.trip(section)?,
             min_requests: self.min_requests,
@@ -185,16 +185,16 @@ impl Options for DegradeOptions {
 }
 
 impl Effects for DegradeOptions {
-    const EFFECTS: &'static [Effect<Self>] = &[
-        Effect::always("id"),
-        Effect::new("expires", |rule| effect::ended(rule.expires)),
-        Effect::new("mode", |degrade| effect::off(degrade.mode)),
-        Effect::new("resource", |degrade| {
+    const EFFECTS: &'static [OptionEffect<Self>] = &[
+        OptionEffect::always("id"),
+        OptionEffect::new("expires", |rule| effect::ended(rule.expires)),
+        OptionEffect::new("mode", |degrade| effect::off(degrade.mode)),
+        OptionEffect::new("resource", |degrade| {
             effect::literal(&degrade.resource, false).filter(|_| degrade.resource != "*")
         }),
-        Effect::always("grade"),
-        Effect::always("threshold"),
-        Effect::new("max_rt", |degrade| {
+        OptionEffect::always("grade"),
+        OptionEffect::always("threshold"),
+        OptionEffect::new("max_rt", |degrade| {
             let counts = degrade.grade == TripWord::SlowRatio;
             Idle::when(
                 !counts,
@@ -202,15 +202,15 @@ impl Effects for DegradeOptions {
                 "this grade counts errors, not response times",
             )
         }),
-        Effect::always("min_requests"),
-        Effect::always("stat_interval"),
-        Effect::always("recovery_timeout"),
-        Effect::always("probe_lease"),
+        OptionEffect::always("min_requests"),
+        OptionEffect::always("stat_interval"),
+        OptionEffect::always("recovery_timeout"),
+        OptionEffect::always("probe_lease"),
     ];
 }
 
 impl DegradeOptions {
-    fn trip(&self, section: &mut Section<'_, '_>) -> Option<Trip> {
+    fn trip(&self, section: &mut Section<'_, '_>) -> Option<TripCondition> {
         let threshold = self.threshold;
         let is_share = threshold.get() <= Amount::ONE.get();
         if self.grade != TripWord::ErrorCount && !is_share {
@@ -228,9 +228,11 @@ impl DegradeOptions {
             return None;
         }
         match (self.grade, self.max_rt) {
-            (TripWord::ErrorRatio, _) => Some(Trip::ErrorRatio { threshold }),
-            (TripWord::ErrorCount, _) => Some(Trip::ErrorCount { threshold }),
-            (TripWord::SlowRatio, Some(max_rt)) => Some(Trip::SlowRatio { max_rt, threshold }),
+            (TripWord::ErrorRatio, _) => Some(TripCondition::ErrorRatio { threshold }),
+            (TripWord::ErrorCount, _) => Some(TripCondition::ErrorCount { threshold }),
+            (TripWord::SlowRatio, Some(max_rt)) => {
+                Some(TripCondition::SlowRatio { max_rt, threshold })
+            }
             (TripWord::SlowRatio, None) => {
                 if section.is_sound("grade") {
                     let hint = "grade slow_ratio needs the time above which a request is slow";

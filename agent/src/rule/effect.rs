@@ -3,7 +3,7 @@
 use super::cluster::Cluster;
 use super::expiry::Expires;
 use crate::calendar::unix_now;
-pub use crate::schema::effect::{Effect, Effects, Idle};
+pub use crate::schema::effect::{Effects, Idle, OptionEffect};
 
 /// A rule that is off does nothing.
 pub(super) fn off(mode: tidegate_abi::decision::Mode) -> Option<Idle> {
@@ -33,7 +33,7 @@ pub(super) fn alone(cluster: Option<&Cluster>, falls_back: bool) -> Option<Idle>
     let cluster = cluster?;
     let hint = if !cluster.fallback_to_local.unwrap_or(falls_back) {
         "no token server is asked: without a fallback to this host the rule limits nobody"
-    } else if cluster.threshold == super::cluster::Threshold::Global {
+    } else if cluster.threshold == super::cluster::ClusterThreshold::Global {
         "no token server is asked: each host admits the whole count by itself, so all of them admit it \
          as many times as there are hosts"
     } else {

@@ -3,20 +3,20 @@
 
 use super::authority::AuthorityOptions;
 use super::degrade::DegradeOptions;
-use super::effect::{Effect, Effects};
+use super::effect::{Effects, OptionEffect};
 use super::flow::FlowOptions;
 use super::param::ParamOptions;
 use super::system::SystemOptions;
-use super::{Quirks, RuleSet};
+use super::{QuirksOption, RuleSet};
 use crate::rule_source::form::read;
-use crate::schema::settings::Settings;
+use crate::schema::settings::OptionTable;
 use crate::schema::source::Source;
 
 /// Paths of the options that are warned of in a file of this name.
 fn warned(name: &str, text: &str) -> Vec<String> {
     let read = read(name.as_ref(), &Source::new(name, text));
     assert_eq!(read.faults, [], "{text}");
-    let set = RuleSet::build(read.rules, Quirks::None).unwrap();
+    let set = RuleSet::build(read.rules, QuirksOption::None).unwrap();
     let set = set.with_warnings(read.warnings);
     set.warnings()
         .iter()
@@ -24,18 +24,18 @@ fn warned(name: &str, text: &str) -> Vec<String> {
         .collect()
 }
 
-fn keys<O: Settings>() -> Vec<&'static str> {
+fn keys<O: OptionTable>() -> Vec<&'static str> {
     O::default().rows().iter().map(|row| row.key).collect()
 }
 
 fn answered<O: Effects>() -> Vec<&'static str> {
     O::EFFECTS
         .iter()
-        .map(|effect: &Effect<O>| effect.key)
+        .map(|effect: &OptionEffect<O>| effect.key)
         .collect()
 }
 
-fn all_are_answered<O: Settings + Effects>() {
+fn all_are_answered<O: OptionTable + Effects>() {
     let (mut keys, mut answered) = (keys::<O>(), answered::<O>());
     keys.sort_unstable();
     answered.sort_unstable();

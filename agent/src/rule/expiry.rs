@@ -61,14 +61,14 @@ impl Scalar for Ending {
 
 /// A point in time on both clocks.
 #[derive(Debug, Clone, Copy)]
-pub struct Moment {
+pub struct ClockMoment {
     /// Monotonic, ns.
     pub ns: u64,
     /// Of the calendar, since 1970.
     pub unix: Duration,
 }
 
-impl Moment {
+impl ClockMoment {
     /// Now.
     pub fn now() -> Self {
         Self {
@@ -100,7 +100,7 @@ impl End {
     }
 
     /// How long the rule goes on; nothing once it has ended.
-    pub fn left(&self, now: Moment) -> Duration {
+    pub fn left(&self, now: ClockMoment) -> Duration {
         if self.over {
             return Duration::ZERO;
         }
@@ -117,7 +117,7 @@ impl End {
 impl RuleSet {
     /// Lets the time of its rules begin. A rule that the set before has with the same end, and that says the same,
     /// goes on in its time, and one that has ended stays so.
-    pub fn begin(&mut self, before: &Self, now: Moment) {
+    pub fn begin(&mut self, before: &Self, now: ClockMoment) {
         self.strain(before.is_strained());
         self.keep_bulkheads(before);
         let fates = self.diff(before).fates;
@@ -136,7 +136,7 @@ impl RuleSet {
     }
 
     /// The same set with the rules marked that have ended by now; `None` if none has since.
-    pub fn ended_by(&self, now: Moment) -> Option<Self> {
+    pub fn ended_by(&self, now: ClockMoment) -> Option<Self> {
         let ends = |end: &Option<End>| end.is_some_and(|end| !end.over && end.left(now).is_zero());
         if !self.rules().iter().any(|rule| ends(&rule.end)) {
             return None;
@@ -151,7 +151,7 @@ impl RuleSet {
     }
 
     /// How long until the next of its rules ends.
-    pub fn next_end(&self, now: Moment) -> Option<Duration> {
+    pub fn next_end(&self, now: ClockMoment) -> Option<Duration> {
         let ends = self.rules().iter().filter_map(|rule| rule.end);
         ends.filter(|end| !end.over).map(|end| end.left(now)).min()
     }
@@ -162,7 +162,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::rule::Quirks;
+    use crate::rule::QuirksOption;
     use crate::rule_source::form::read;
     use crate::schema::source::Source;
 
@@ -173,11 +173,11 @@ mod tests {
         );
         let read = read("a.toml".as_ref(), &Source::new("a.toml", text));
         assert_eq!(read.faults, []);
-        RuleSet::build(read.rules, Quirks::None).unwrap()
+        RuleSet::build(read.rules, QuirksOption::None).unwrap()
     }
 
-    fn at(ms: u64) -> Moment {
-        Moment {
+    fn at(ms: u64) -> ClockMoment {
+        ClockMoment {
             ns: ms * 1_000_000,
             unix: Duration::from_millis(ms),
         }

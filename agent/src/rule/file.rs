@@ -9,12 +9,12 @@ use super::degrade::DegradeOptions;
 use super::flow::FlowOptions;
 use super::param::ParamOptions;
 use super::system::SystemOptions;
-use super::{Options, Rule};
+use super::{Rule, RuleOptions};
 use crate::schema::editor;
 use crate::schema::fault::Sink;
-use crate::schema::kind::{Kind, Shown};
-use crate::schema::settings::{Section, Settings as _, settings};
-use crate::schema::{Node, Value, toml};
+use crate::schema::kind::{OptionKind, ShownValue};
+use crate::schema::settings::{OptionTable as _, Section, settings};
+use crate::schema::{FileNode, Value, toml};
 
 settings! {
     /// A rule file.
@@ -60,14 +60,14 @@ impl<O> Rules<O> {
     const OF: Self = Self(PhantomData);
 }
 
-impl<O: Options> Kind for Rules<O> {
+impl<O: RuleOptions> OptionKind for Rules<O> {
     type Output = Vec<Rule>;
     fn allowed(&self) -> String {
         "a list of tables".to_owned()
     }
     fn read(
         &self,
-        node: &Node,
+        node: &FileNode,
         _base: &Vec<Rule>,
         path: &str,
         sink: &mut Sink<'_>,
@@ -94,8 +94,8 @@ impl<O: Options> Kind for Rules<O> {
         }
         Some(rules)
     }
-    fn shown(&self, _value: &Vec<Rule>) -> Shown {
-        Shown::Tables(O::default().rows())
+    fn shown(&self, _value: &Vec<Rule>) -> ShownValue {
+        ShownValue::Tables(O::default().rows())
     }
     fn json_schema(&self) -> Json {
         editor::tables(&O::default().rows())

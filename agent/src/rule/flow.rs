@@ -8,18 +8,20 @@ use tidegate_limits::window::COUNT_MAX;
 
 use super::amount::{Amount, Count};
 use super::cluster::Cluster;
-use super::effect::{self, Effect, Effects, Idle};
+use super::effect::{self, Effects, Idle, OptionEffect};
 use super::expiry::{Ending, Expires};
-use super::resource::Resource;
-use super::{Body, Options, bounds};
-use crate::schema::kind::{Flag, Maybe, MaybeGroup, Name, OneOf, Required, Span, Whole, words};
+use super::resource::RuleResource;
+use super::{Body, RuleOptions, bounds};
+use crate::schema::kind::{
+    DurationRange, Flag, Maybe, MaybeGroup, NameText, OneOf, Required, Whole, words,
+};
 use crate::schema::settings::{Section, settings};
 
 /// How much of a resource may run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Flow {
     /// The resources it is for. Each has its own count.
-    pub resource: Resource,
+    pub resource: RuleResource,
     /// Whose requests it looks at.
     pub limit_origin: LimitOrigin,
     /// Most passes in a window, or most requests in flight.
@@ -149,19 +151,19 @@ settings! {
     /// How much of a resource may run.
     pub struct FlowOptions {
         /// Name in refusals, metrics and logs. Not set: file and place.
-        id: Option<String> = None, Maybe(Name, "\"orders-qps\"");
+        id: Option<String> = None, Maybe(NameText, "\"orders-qps\"");
         /// `enforce` refuses; `observe` counts what it would have refused; `off` does nothing.
         mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
         /// When it ends by itself: after a time in force, or at a time. Not set: never. Reading the same
         /// text again does not begin anew; a restart of the agent does.
         expires: Option<Expires> = None, Maybe(Ending, "\"30s\"");
         /// Name of the resource.
-        resource: String = String::new(), Required(Name, "\"order-create\"");
+        resource: String = String::new(), Required(NameText, "\"order-create\"");
         /// Whether `resource` is a regular expression for the whole name.
         regex: bool = false, Flag;
         /// Whose requests count: default (all together), other (each origin that no other rule of
         /// the resource names) or the name of an origin.
-        limit_origin: String = "default".to_owned(), Name;
+        limit_origin: String = "default".to_owned(), NameText;
         /// What is counted: passes in a window, or requests in flight.
         grade: GradeWord = GradeWord::Qps, OneOf::<GradeWord>::ANY;
         /// The limit. Fractions count: 0.5 is one in two windows where requests are paced.
@@ -170,7 +172,7 @@ settings! {
         /// collection (`[law.evidence]`). Not set: as always.
         strained_count: Option<Amount> = None, Maybe(Count, "200");
         /// Length of the window of a qps rule.
-        window: Duration = SECOND, Span::ms(100, 86_400_000);
+        window: Duration = SECOND, DurationRange::ms(100, 86_400_000);
         /// Whether the limit holds in every window of that length, not in the aligned ones alone. Room comes back along
         /// an even line, not pass by pass: of a burst of `count` at once little is free again a window later, and all of
         /// it after two.
@@ -178,21 +180,21 @@ settings! {
         /// Where it is counted: the resource itself, another resource, or one context.
         strategy: StrategyWord = StrategyWord::Direct, OneOf::<StrategyWord>::ANY;
         /// The other resource (relate) or the context (chain).
-        reference: Option<String> = None, Maybe(Name, "\"order-query\"");
+        reference: Option<String> = None, Maybe(NameText, "\"order-query\"");
         /// What happens to requests near and over the limit of a qps rule.
         behavior: BehaviorWord = BehaviorWord::Reject, OneOf::<BehaviorWord>::ANY;
         /// Time in which a cold resource comes to its full count, in whole seconds.
-        warm_up_period: Duration = Duration::from_secs(10), Span::ms(1_000, 86_400_000);
+        warm_up_period: Duration = Duration::from_secs(10), DurationRange::ms(1_000, 86_400_000);
         /// The limit of a cold resource is the count divided by this.
         cold_factor: u32 = WarmUp::COLD_FACTOR, Whole { min: 2, max: COLD_FACTOR_MAX };
         /// Longest wait of a paced request.
-        max_queueing_time: Duration = Duration::from_millis(500), Span::ms(1, 3_600_000);
+        max_queueing_time: Duration = Duration::from_millis(500), DurationRange::ms(1, 3_600_000);
         /// The part that other hosts share.
         cluster: Option<Cluster> = None, MaybeGroup::<Cluster>::OF;
     }
 }
 
-impl Options for FlowOptions {
+impl RuleOptions for FlowOptions {
     fn id(&self) -> Option<&str> {
         self.id.as_deref()
     }
@@ -206,7 +208,7 @@ impl Options for FlowOptions {
         self.check_pattern(section);
         self.check_window(section);
         self.check_strained(section);
-        let resource = Resource::prove(&self.resource, self.regex, section);
+        let resource = RuleResource::prove(&self.resource, self.regex, section);
         let behavior = self.behavior(section);
         let strategy = self.strategy(section);
         Some(Body::Flow(Flow {
@@ -232,17 +234,17 @@ const WHERE: &str = "with grade qps";
 const IN_FLIGHT: &str = "a concurrency rule does not use it";
 
 impl Effects for FlowOptions {
-    const EFFECTS: &'static [Effect<Self>] = &[
-        Effect::always("id"),
-        Effect::new("expires", |rule| effect::ended(rule.expires)),
-        Effect::new("mode", |flow| effect::off(flow.mode)),
-        Effect::new("resource", |flow| {
+    const EFFECTS: &'static [OptionEffect<Self>] = &[
+        OptionEffect::always("id"),
+        OptionEffect::new("expires", |rule| effect::ended(rule.expires)),
+        OptionEffect::new("mode", |flow| effect::off(flow.mode)),
+        OptionEffect::new("resource", |flow| {
             effect::literal(&flow.resource, true).filter(|_| !flow.regex)
         }),
-        Effect::always("regex"),
-        Effect::always("limit_origin"),
-        Effect::always("grade"),
-        Effect::new("count", |flow| {
+        OptionEffect::always("regex"),
+        OptionEffect::always("limit_origin"),
+        OptionEffect::always("grade"),
+        OptionEffect::new("count", |flow| {
             let unlimited = flow.is_plain_second() && flow.count.whole() >= COUNT_MAX;
             Idle::when(
                 unlimited,
@@ -250,16 +252,16 @@ impl Effects for FlowOptions {
                 "a window counts no further, so this limits nobody",
             )
         }),
-        Effect::new("strained_count", |flow| {
+        OptionEffect::new("strained_count", |flow| {
             let same = flow.strained_count == Some(flow.count);
             Idle::when(same, "less than the count", "it is the same as the count")
         }),
-        Effect::new("window", |flow| {
+        OptionEffect::new("window", |flow| {
             Idle::when(flow.is_in_flight(), WHERE, IN_FLIGHT)
         }),
-        Effect::always("strict"),
-        Effect::always("strategy"),
-        Effect::new("reference", |flow| {
+        OptionEffect::always("strict"),
+        OptionEffect::always("strategy"),
+        OptionEffect::new("reference", |flow| {
             let direct = flow.strategy == StrategyWord::Direct;
             Idle::when(
                 direct,
@@ -267,7 +269,7 @@ impl Effects for FlowOptions {
                 "a direct rule does not use it",
             )
         }),
-        Effect::new("behavior", |flow| {
+        OptionEffect::new("behavior", |flow| {
             let idle = flow.is_in_flight() && flow.behavior != BehaviorWord::Reject;
             Idle::when(
                 idle,
@@ -275,28 +277,28 @@ impl Effects for FlowOptions {
                 "a concurrency rule refuses; it neither warms up nor queues",
             )
         }),
-        Effect::new("warm_up_period", |flow| {
+        OptionEffect::new("warm_up_period", |flow| {
             Idle::when(
                 !flow.warms(),
                 "with grade qps and behavior warm_up or warm_up_pace",
                 "nothing warms up",
             )
         }),
-        Effect::new("cold_factor", |flow| {
+        OptionEffect::new("cold_factor", |flow| {
             Idle::when(
                 !flow.warms(),
                 "with grade qps and behavior warm_up or warm_up_pace",
                 "nothing warms up",
             )
         }),
-        Effect::new("max_queueing_time", |flow| {
+        OptionEffect::new("max_queueing_time", |flow| {
             Idle::when(
                 !flow.paces(),
                 "with grade qps and behavior pace or warm_up_pace",
                 "nobody waits",
             )
         }),
-        Effect::new("cluster", |flow| effect::alone(flow.cluster.as_ref(), true)),
+        OptionEffect::new("cluster", |flow| effect::alone(flow.cluster.as_ref(), true)),
     ];
 }
 

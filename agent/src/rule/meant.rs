@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::authority::Authority;
 use super::flow::{Flow, LimitOrigin};
-use super::param::{Item, ItemType, ItemValue, Param};
+use super::param::{ItemType, ItemValue, Param, ParamItem};
 use super::{Body, Rule};
 
 /// A rule as it is meant: a flow rule of Sentinel's form for a list of origins is one for each of them.
@@ -81,17 +81,17 @@ fn for_each_origin(flow: &Flow, rule: &Rule) -> Vec<Rule> {
 /// A caller that names no type gives a number as an int, a long or a double, and a character as a text. Whatever number
 /// type a value of the rule has, it is meant.
 fn for_untyped_values(param: &Param) -> Param {
-    let key = |item: &Item| (item.kind, item.value.clone());
+    let key = |item: &ParamItem| (item.kind, item.value.clone());
     let mut seen: HashSet<_> = param.items.iter().map(key).collect();
     let mut param = param.clone();
-    let untyped: Vec<Item> = param.items.iter().flat_map(untyped).collect();
+    let untyped: Vec<ParamItem> = param.items.iter().flat_map(untyped).collect();
     let new = untyped.into_iter().filter(|item| seen.insert(key(item)));
     param.items.extend(new);
     param
 }
 
 /// The number or character of an item as callers give it that name no type; none where it is neither.
-fn untyped(item: &Item) -> Vec<Item> {
+fn untyped(item: &ParamItem) -> Vec<ParamItem> {
     let (whole, number) = match item.value {
         ItemValue::Integer(whole) => (Some(whole), exact(whole)),
         ItemValue::Float(bits) => {
@@ -100,7 +100,7 @@ fn untyped(item: &Item) -> Vec<Item> {
         }
         ItemValue::Text(_) if item.kind == ItemType::Char => {
             let kind = ItemType::Text;
-            return vec![Item {
+            return vec![ParamItem {
                 kind,
                 ..item.clone()
             }];
@@ -114,7 +114,7 @@ fn untyped(item: &Item) -> Vec<Item> {
     let number = number.map(|number| (ItemType::Double, ItemValue::Float(number.to_bits())));
     let count = item.count;
     let all = whole.into_iter().chain(number);
-    all.map(|(kind, value)| Item { kind, value, count })
+    all.map(|(kind, value)| ParamItem { kind, value, count })
         .collect()
 }
 

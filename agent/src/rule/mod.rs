@@ -28,9 +28,9 @@ pub mod system;
 
 use tidegate_abi::decision::{Mode, RefusalKind};
 
-use crate::schema::fault::{Place, Spot};
+use crate::schema::fault::{InFile, Spot};
 use crate::schema::kind::words;
-use crate::schema::settings::{Section, Settings};
+use crate::schema::settings::{OptionTable, Section};
 
 pub use amount::Amount;
 pub use authority::Authority;
@@ -40,13 +40,13 @@ pub use effect::Effects;
 pub use expiry::{End, Expires};
 pub use flow::Flow;
 pub use param::Param;
-pub use resource::{Pattern, Resource};
+pub use resource::{Pattern, RuleResource};
 pub use set::{Fate, RuleSet};
 pub use system::System;
 
 words! {
     /// Whose verdicts a rule set gives where Sentinel has a known defect.
-    pub enum Quirks {
+    pub enum QuirksOption {
         /// The right ones.
         None = "none",
         /// Those of Sentinel 1.8.9.
@@ -55,17 +55,17 @@ words! {
 }
 
 #[expect(clippy::derivable_impls, reason = "the macro writes the derives")]
-impl Default for Quirks {
+impl Default for QuirksOption {
     fn default() -> Self {
         Self::None
     }
 }
 
-impl From<Quirks> for tidegate_limits::quirks::Quirks {
-    fn from(quirks: Quirks) -> Self {
+impl From<QuirksOption> for tidegate_limits::quirks::Quirks {
+    fn from(quirks: QuirksOption) -> Self {
         match quirks {
-            Quirks::None => Self::None,
-            Quirks::Sentinel189 => Self::Sentinel,
+            QuirksOption::None => Self::None,
+            QuirksOption::Sentinel189 => Self::Sentinel,
         }
     }
 }
@@ -84,7 +84,7 @@ pub struct Rule {
     /// The usual count of a flow rule while the strained one is in its place.
     pub usual: Option<Amount>,
     /// Where it stands.
-    pub place: Place,
+    pub place: InFile,
     /// Its id.
     pub id_spot: Spot,
     /// Its count.
@@ -100,7 +100,7 @@ pub struct Rule {
 impl Rule {
     /// The system rule that the configuration makes of its own marks.
     pub fn of_law((marks, mode): &(System, Mode), id: &str) -> Self {
-        let place = Place::whole("tidegate.toml");
+        let place = InFile::whole("tidegate.toml");
         let spot = |name| Spot {
             name,
             place: place.clone(),
@@ -192,8 +192,8 @@ impl Body {
             Self::Param(rule) => Some(rule.resource.text()),
             Self::Flow(rule) => Some(rule.resource.text()),
             Self::Degrade(rule) => Some(match &rule.resource {
-                degrade::Guarded::Name(name) => name,
-                degrade::Guarded::Unguarded => "*",
+                degrade::GuardedResources::Name(name) => name,
+                degrade::GuardedResources::Unguarded => "*",
             }),
             Self::System(_) => None,
         }
@@ -219,8 +219,8 @@ impl Body {
             Self::Param(rule) => rule.resource.matches(resource),
             Self::Flow(rule) => rule.resource.matches(resource),
             Self::Degrade(rule) => match &rule.resource {
-                degrade::Guarded::Name(name) => name == resource,
-                degrade::Guarded::Unguarded => true,
+                degrade::GuardedResources::Name(name) => name == resource,
+                degrade::GuardedResources::Unguarded => true,
             },
             Self::System(_) => false,
         }
@@ -258,7 +258,7 @@ impl Body {
 pub struct RuleKey(Body);
 
 /// The options of a kind of rule, as a file gives them.
-pub trait Options: Settings + Effects {
+pub trait RuleOptions: OptionTable + Effects {
     /// The id, if one is given.
     fn id(&self) -> Option<&str>;
     /// What the rule does.
@@ -297,7 +297,7 @@ pub trait Options: Settings + Effects {
 }
 
 /// File name and path of the table: unique, and it says where to look.
-fn default_id(place: &Place, path: &str) -> String {
+fn default_id(place: &InFile, path: &str) -> String {
     let file = place.file.rsplit('/').next().unwrap_or_default();
     format!("{file}:{path}")
 }

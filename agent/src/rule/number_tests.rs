@@ -11,12 +11,12 @@ use super::degrade::DegradeOptions;
 use super::flow::FlowOptions;
 use super::param::{ItemOptions, ParamOptions};
 use super::system::SystemOptions;
-use super::{Quirks, RuleSet, sentinel};
+use super::{QuirksOption, RuleSet, sentinel};
 use crate::rule_source::RuleSource as _;
 use crate::rule_source::directory::DirectorySource;
 use crate::schema::fault::Fault;
-use crate::schema::kind::Shown;
-use crate::schema::settings::{Row, Settings as _};
+use crate::schema::kind::ShownValue;
+use crate::schema::settings::{OptionRow, OptionTable as _};
 
 /// A table of a rule file, around one field.
 struct Form {
@@ -24,7 +24,7 @@ struct Form {
     kind: &'static str,
     /// Path of its fields in faults.
     path: &'static str,
-    fields: Vec<Row>,
+    fields: Vec<OptionRow>,
     /// What stands before the fields, and after them.
     around: (&'static str, &'static str),
     /// Fields that it needs, and such that let others count.
@@ -35,7 +35,7 @@ struct Form {
 fn own(
     kind: &'static str,
     path: &'static str,
-    fields: Vec<Row>,
+    fields: Vec<OptionRow>,
     (head, needed): (&'static str, &'static [(&'static str, &'static str)]),
 ) -> Form {
     Form {
@@ -185,9 +185,9 @@ impl Form {
     }
 
     /// Fields that hold a number or a time.
-    fn numbers(&self) -> impl Iterator<Item = &Row> {
-        let numeric = |row: &&Row| {
-            let single = matches!(row.shown, Shown::Value(_) | Shown::Unset(_));
+    fn numbers(&self) -> impl Iterator<Item = &OptionRow> {
+        let numeric = |row: &&OptionRow| {
+            let single = matches!(row.shown, ShownValue::Value(_) | ShownValue::Unset(_));
             let words = ["number", "duration", "0 ("];
             // Ids and values may be texts as well, and what stands there is only compared.
             let numeric = words.iter().any(|word| row.allowed.contains(word));
@@ -227,7 +227,7 @@ fn loaded(name: &str, text: &str) -> Result<RuleSet, Vec<Fault>> {
     fs::write(directory.path().join(name), text).unwrap();
     DirectorySource::new(directory.path())
         .read()
-        .build(Quirks::None)
+        .build(QuirksOption::None)
 }
 
 /// What was taken of all that was tried, each as `FORM FIELD VALUE`.

@@ -8,14 +8,14 @@ use tidegate_abi::decision::Mode;
 use tidegate_limits::param::token_bucket::TOKENS_MAX;
 
 use super::cluster::Cluster;
-use super::effect::{self, Effect, Effects, Idle};
+use super::effect::{self, Effects, Idle, OptionEffect};
 use super::expiry::{Ending, Expires};
 use super::flow::GradeWord;
-use super::resource::Resource;
-use super::{Body, Options, bounds};
+use super::resource::RuleResource;
+use super::{Body, RuleOptions, bounds};
 use crate::schema::Value;
 use crate::schema::kind::{
-    Flag, Groups, Maybe, MaybeGroup, Name, OneOf, Required, Scalar, Span, Whole, words,
+    DurationRange, Flag, Groups, Maybe, MaybeGroup, NameText, OneOf, Required, Scalar, Whole, words,
 };
 use crate::schema::settings::{Section, settings};
 
@@ -23,7 +23,7 @@ use crate::schema::settings::{Section, settings};
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Param {
     /// The resources it is for.
-    pub resource: Resource,
+    pub resource: RuleResource,
     /// Which argument, from 0; negative counts from the end.
     pub index: i32,
     /// Most passes or requests in flight for each value.
@@ -31,7 +31,7 @@ pub struct Param {
     /// What is counted.
     pub grade: ParamGrade,
     /// Values with a count of their own. They never lose their state.
-    pub items: Vec<Item>,
+    pub items: Vec<ParamItem>,
     /// The part that other hosts share.
     pub cluster: Option<Cluster>,
 }
@@ -61,7 +61,7 @@ pub enum ParamGrade {
 
 /// A value with a count of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Item {
+pub struct ParamItem {
     /// Type of the value; a request's argument matches only with the same type.
     pub kind: ItemType,
     /// The value.
@@ -174,7 +174,7 @@ impl Scalar for AnyValue {
         }
     }
     fn written(&self, value: &(String, ItemType)) -> String {
-        Name.written(&value.0)
+        NameText.written(&value.0)
     }
     fn json_schema(&self) -> Json {
         json!({"type": ["string", "number", "boolean"]})
@@ -220,12 +220,12 @@ impl ItemOptions {
         self.proven().map(|item| (item.kind, item.value))
     }
 
-    fn proven(&self) -> Option<Item> {
+    fn proven(&self) -> Option<ParamItem> {
         let (text, natural) = &self.value;
         let kind = self.kind.unwrap_or(*natural);
         let value = kind.value(text)?;
         let count = self.count;
-        Some(Item { kind, value, count })
+        Some(ParamItem { kind, value, count })
     }
 }
 
@@ -233,14 +233,14 @@ settings! {
     /// A limit for each value of an argument.
     pub struct ParamOptions {
         /// Name in refusals, metrics and logs. Not set: file and place.
-        id: Option<String> = None, Maybe(Name, "\"orders-by-user\"");
+        id: Option<String> = None, Maybe(NameText, "\"orders-by-user\"");
         /// `enforce` refuses; `observe` counts what it would have refused; `off` does nothing.
         mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
         /// When it ends by itself: after a time in force, or at a time. Not set: never. Reading the same
         /// text again does not begin anew; a restart of the agent does.
         expires: Option<Expires> = None, Maybe(Ending, "\"30s\"");
         /// Name of the resource.
-        resource: String = String::new(), Required(Name, "\"order-query\"");
+        resource: String = String::new(), Required(NameText, "\"order-query\"");
         /// Whether `resource` is a regular expression for the whole name.
         regex: bool = false, Flag;
         /// Which argument, from 0; negative counts from the end. Requests without it pass.
@@ -250,7 +250,7 @@ settings! {
         /// The limit of each value.
         count: u32 = 0, Required(Whole { min: 0, max: u32::MAX }, "20");
         /// Time that the count is for, in whole seconds.
-        window: Duration = Duration::from_secs(1), Span::ms(1_000, 86_400_000);
+        window: Duration = Duration::from_secs(1), DurationRange::ms(1_000, 86_400_000);
         /// Passes above the count that an unused value may take at once.
         burst: u32 = 0, Whole { min: 0, max: u32::MAX };
         /// Whether the limit holds in every window of that length, not on refill alone. Then it is at most 16383
@@ -260,7 +260,7 @@ settings! {
         /// What happens to requests over the limit of a value.
         behavior: ParamBehavior = ParamBehavior::Reject, OneOf::<ParamBehavior>::ANY;
         /// Longest wait of a paced request.
-        max_queueing_time: Duration = Duration::ZERO, Span::ms(0, 3_600_000);
+        max_queueing_time: Duration = Duration::ZERO, DurationRange::ms(0, 3_600_000);
         /// Values with a count of their own.
         items: Vec<ItemOptions> = Vec::new(), Groups { template: ItemOptions::default() };
         /// The part that other hosts share.
@@ -268,7 +268,7 @@ settings! {
     }
 }
 
-impl Options for ParamOptions {
+impl RuleOptions for ParamOptions {
     fn id(&self) -> Option<&str> {
         self.id.as_deref()
     }
@@ -296,7 +296,7 @@ impl Options for ParamOptions {
         self.check_items(section);
         self.check_bounds(section);
         Some(Body::Param(Param {
-            resource: Resource::prove(&self.resource, self.regex, section)?,
+            resource: RuleResource::prove(&self.resource, self.regex, section)?,
             index: self.index,
             count: self.count,
             grade: self.grade(),
@@ -307,17 +307,17 @@ impl Options for ParamOptions {
 }
 
 impl Effects for ParamOptions {
-    const EFFECTS: &'static [Effect<Self>] = &[
-        Effect::always("id"),
-        Effect::new("expires", |rule| effect::ended(rule.expires)),
-        Effect::new("mode", |param| effect::off(param.mode)),
-        Effect::new("resource", |param| {
+    const EFFECTS: &'static [OptionEffect<Self>] = &[
+        OptionEffect::always("id"),
+        OptionEffect::new("expires", |rule| effect::ended(rule.expires)),
+        OptionEffect::new("mode", |param| effect::off(param.mode)),
+        OptionEffect::new("resource", |param| {
             effect::literal(&param.resource, true).filter(|_| !param.regex)
         }),
-        Effect::always("regex"),
-        Effect::always("index"),
-        Effect::always("grade"),
-        Effect::new("count", |param| {
+        OptionEffect::always("regex"),
+        OptionEffect::always("index"),
+        OptionEffect::always("grade"),
+        OptionEffect::new("count", |param| {
             let unlimited = param.is_bucket() && !param.strict && param.count > TOKENS_MAX;
             Idle::when(
                 unlimited,
@@ -325,12 +325,12 @@ impl Effects for ParamOptions {
                 "no value passes as much, so this limits nobody",
             )
         }),
-        Effect::new("window", |param| {
+        OptionEffect::new("window", |param| {
             Idle::when(param.is_in_flight(), "with grade qps", IN_FLIGHT)
         }),
-        Effect::always("burst"),
-        Effect::always("strict"),
-        Effect::new("behavior", |param| {
+        OptionEffect::always("burst"),
+        OptionEffect::always("strict"),
+        OptionEffect::new("behavior", |param| {
             let idle = param.is_in_flight() && param.behavior == ParamBehavior::Pace;
             Idle::when(
                 idle,
@@ -338,12 +338,12 @@ impl Effects for ParamOptions {
                 "a concurrency rule refuses; it does not queue",
             )
         }),
-        Effect::new("max_queueing_time", |param| {
+        OptionEffect::new("max_queueing_time", |param| {
             let paces = !param.is_in_flight() && param.behavior == ParamBehavior::Pace;
             Idle::when(!paces, "with grade qps and behavior pace", "nobody waits")
         }),
-        Effect::always("items"),
-        Effect::new("cluster", |param| {
+        OptionEffect::always("items"),
+        OptionEffect::new("cluster", |param| {
             effect::alone(param.cluster.as_ref(), false)
         }),
     ];

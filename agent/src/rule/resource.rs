@@ -9,14 +9,14 @@ use crate::schema::settings::Section;
 
 /// The resources of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Resource {
+pub enum RuleResource {
     /// The one of this name.
     Name(String),
     /// Every one whose whole name matches.
     Pattern(Pattern),
 }
 
-impl Resource {
+impl RuleResource {
     /// The name, or a compiled pattern; a pattern that does not compile is a fault.
     pub(crate) fn prove(name: &str, regex: bool, section: &mut Section<'_, '_>) -> Option<Self> {
         if !regex {

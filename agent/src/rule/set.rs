@@ -6,11 +6,11 @@ use std::hash::Hash;
 use tidegate_abi::decision::RefusalKind;
 use tidegate_segment::gate::{BREAKERS, VALUES};
 
-use super::degrade::Guarded;
+use super::degrade::GuardedResources;
 use super::flow::{Behavior, Grade};
 use super::meant::as_meant;
 use super::param::ParamGrade;
-use super::{Body, Quirks, Rule, circle, default_id, shadow};
+use super::{Body, QuirksOption, Rule, circle, default_id, shadow};
 use crate::schema::fault::{Fault, Spot};
 
 /// All rules of a tenant.
@@ -18,7 +18,7 @@ use crate::schema::fault::{Fault, Spot};
 pub struct RuleSet {
     rules: Vec<Rule>,
     warnings: Vec<Fault>,
-    quirks: Quirks,
+    quirks: QuirksOption,
     /// Whether the counts for a strained machine are in place.
     strained: bool,
 }
@@ -65,18 +65,18 @@ impl RuleSet {
         clippy::mutable_key_type,
         reason = "a pattern is compared and hashed by its text"
     )]
-    pub fn build(mut rules: Vec<Rule>, quirks: Quirks) -> Result<Self, Vec<Fault>> {
-        if quirks == Quirks::None {
+    pub fn build(mut rules: Vec<Rule>, quirks: QuirksOption) -> Result<Self, Vec<Fault>> {
+        if quirks == QuirksOption::None {
             rules = rules.into_iter().flat_map(as_meant).collect();
         }
         give_own_ids(&mut rules, quirks);
         let mut faults = over_bounds(&rules);
         match quirks {
-            Quirks::None => {
+            QuirksOption::None => {
                 faults.extend(repeated_ids(&rules));
                 faults.extend(circle::faults(&rules));
             }
-            Quirks::Sentinel189 => faults.extend(rules.iter().filter_map(unpaceable)),
+            QuirksOption::Sentinel189 => faults.extend(rules.iter().filter_map(unpaceable)),
         }
         if !faults.is_empty() {
             return Err(faults);
@@ -90,7 +90,7 @@ impl RuleSet {
         for rule in rules {
             let shadowed = match &rule.body {
                 Body::Authority(authority) => first(&mut listed, &authority.resource, &rule),
-                Body::Degrade(_) | Body::System(_) if quirks == Quirks::Sentinel189 => None,
+                Body::Degrade(_) | Body::System(_) if quirks == QuirksOption::Sentinel189 => None,
                 Body::System(_) | Body::Param(_) | Body::Flow(_) | Body::Degrade(_) => {
                     first(&mut seen, &rule.body, &rule)
                 }
@@ -160,7 +160,7 @@ impl RuleSet {
     }
 
     /// Whose verdicts it gives where Sentinel has a known defect.
-    pub const fn quirks(&self) -> Quirks {
+    pub const fn quirks(&self) -> QuirksOption {
         self.quirks
     }
 
@@ -270,9 +270,9 @@ fn repeated_ids(rules: &[Rule]) -> Vec<Fault> {
 
 /// Sentinel only echoes the id, so several rules may have the same. The first is called by it, unless a rule of our
 /// own form is; each other one by its file and place.
-fn give_own_ids(rules: &mut [Rule], quirks: Quirks) {
+fn give_own_ids(rules: &mut [Rule], quirks: QuirksOption) {
     let key = |rule: &Rule| (rule.body.kind(), rule.id.clone());
-    let is_label = |rule: &Rule| rule.of_sentinel || quirks == Quirks::Sentinel189;
+    let is_label = |rule: &Rule| rule.of_sentinel || quirks == QuirksOption::Sentinel189;
     let fixed = rules.iter().filter(|rule| !is_label(rule));
     let mut seen: HashSet<_> = fixed.map(key).collect();
     for rule in rules.iter_mut().filter(|rule| is_label(rule)) {
@@ -290,8 +290,8 @@ fn over_bounds(rules: &[Rule]) -> Vec<Fault> {
         let (resource, most, what) = match &rule.body {
             Body::Degrade(degrade) => {
                 let name = match &degrade.resource {
-                    Guarded::Name(name) => name.as_str(),
-                    Guarded::Unguarded => "*",
+                    GuardedResources::Name(name) => name.as_str(),
+                    GuardedResources::Unguarded => "*",
                 };
                 (name, BREAKERS, "breakers")
             }

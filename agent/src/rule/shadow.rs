@@ -35,7 +35,7 @@ fn plain(rule: &Rule) -> Option<((&str, bool, Grade), Amount)> {
         Grade::Qps { behavior, .. } => *behavior == Behavior::Reject,
     };
     let stays = rule.mode == Mode::Enforce && rule.end.is_none();
-    let is_name = matches!(resource, super::Resource::Name(_));
+    let is_name = matches!(resource, super::RuleResource::Name(_));
     (counts && stays).then_some(((resource.text(), is_name, *grade), *count))
 }
 
@@ -102,7 +102,7 @@ fn shadowed_marks(rules: &[Rule]) -> Vec<Fault> {
 
 #[cfg(test)]
 mod tests {
-    use crate::rule::{Quirks, RuleSet};
+    use crate::rule::{QuirksOption, RuleSet};
     use crate::rule_source::form::read;
     use crate::schema::fault::Fault;
     use crate::schema::source::Source;
@@ -110,7 +110,7 @@ mod tests {
     fn warnings(file: &str, text: &str) -> Vec<Fault> {
         let read = read(file.as_ref(), &Source::new(file, text));
         assert_eq!(read.faults, []);
-        let set = RuleSet::build(read.rules, Quirks::None).unwrap();
+        let set = RuleSet::build(read.rules, QuirksOption::None).unwrap();
         set.warnings().to_vec()
     }
 

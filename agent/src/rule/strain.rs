@@ -49,7 +49,7 @@ impl RuleSet {
 
 #[cfg(test)]
 mod tests {
-    use crate::rule::{Fate, Quirks, RuleSet};
+    use crate::rule::{Fate, QuirksOption, RuleSet};
     use crate::rule_source::form::read;
     use crate::schema::source::Source;
 
@@ -58,7 +58,7 @@ mod tests {
                     [[flow]]\nresource = \"b\"\ncount = 5\n";
         let read = read("a.toml".as_ref(), &Source::new("a.toml", text));
         assert_eq!(read.faults, []);
-        RuleSet::build(read.rules, Quirks::None).unwrap()
+        RuleSet::build(read.rules, QuirksOption::None).unwrap()
     }
 
     fn counts(set: &RuleSet) -> Vec<u32> {

@@ -5,11 +5,11 @@ use std::time::Duration;
 use tidegate_abi::decision::Mode;
 use tidegate_limits::window::COUNT_MAX;
 
-use super::amount::{Amount, Count, Share};
-use super::effect::{self, Effect, Effects, Idle};
+use super::amount::{Amount, Count, Fraction};
+use super::effect::{self, Effects, Idle, OptionEffect};
 use super::expiry::{Ending, Expires};
-use super::{Body, Options};
-use crate::schema::kind::{Maybe, Name, OneOf, Span, Whole};
+use super::{Body, RuleOptions};
+use crate::schema::kind::{DurationRange, Maybe, NameText, OneOf, Whole};
 use crate::schema::settings::{Section, settings};
 
 /// Marks for all inbound work. Of several rules the least mark of each is in force.
@@ -77,7 +77,7 @@ settings! {
     /// Marks for all inbound work.
     pub struct SystemOptions {
         /// Name in refusals, metrics and logs. Not set: file and place.
-        id: Option<String> = None, Maybe(Name, "\"host\"");
+        id: Option<String> = None, Maybe(NameText, "\"host\"");
         /// `enforce` refuses; `observe` counts what it would have refused; `off` does nothing.
         mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
         /// When it ends by itself: after a time in force, or at a time. Not set: never. Reading the same
@@ -86,9 +86,9 @@ settings! {
         /// Refuses while the one-minute load average is over this and requests queue.
         load: Option<Amount> = None, Maybe(Count, "8.0");
         /// Refuses while more than this share of the CPUs is in use.
-        cpu: Option<Amount> = None, Maybe(Share, "0.9");
+        cpu: Option<Amount> = None, Maybe(Fraction, "0.9");
         /// Refuses while requests take longer than this on average.
-        avg_rt: Option<Duration> = None, Maybe(Span::ms(0, 3_600_000), "\"200ms\"");
+        avg_rt: Option<Duration> = None, Maybe(DurationRange::ms(0, 3_600_000), "\"200ms\"");
         /// Maximum inbound requests in flight.
         concurrency: Option<u32> = None, Maybe(Whole { min: 0, max: u32::MAX }, "400");
         /// Maximum inbound passes a second.
@@ -97,7 +97,7 @@ settings! {
     check check_marks;
 }
 
-impl Options for SystemOptions {
+impl RuleOptions for SystemOptions {
     fn id(&self) -> Option<&str> {
         self.id.as_deref()
     }
@@ -119,12 +119,12 @@ impl Options for SystemOptions {
 }
 
 impl Effects for SystemOptions {
-    const EFFECTS: &'static [Effect<Self>] = &[
-        Effect::always("id"),
-        Effect::new("expires", |rule| effect::ended(rule.expires)),
-        Effect::new("mode", |system| effect::off(system.mode)),
-        Effect::always("load"),
-        Effect::new("cpu", |system| {
+    const EFFECTS: &'static [OptionEffect<Self>] = &[
+        OptionEffect::always("id"),
+        OptionEffect::new("expires", |rule| effect::ended(rule.expires)),
+        OptionEffect::new("mode", |system| effect::off(system.mode)),
+        OptionEffect::always("load"),
+        OptionEffect::new("cpu", |system| {
             let never = system.cpu == Some(Amount::ONE);
             Idle::when(
                 never,
@@ -132,8 +132,8 @@ impl Effects for SystemOptions {
                 "the CPUs are never used to more than all of them",
             )
         }),
-        Effect::always("avg_rt"),
-        Effect::new("concurrency", |system| {
+        OptionEffect::always("avg_rt"),
+        OptionEffect::new("concurrency", |system| {
             let never = system.concurrency == Some(u32::MAX);
             Idle::when(
                 never,
@@ -141,7 +141,7 @@ impl Effects for SystemOptions {
                 "there are never as many requests in flight",
             )
         }),
-        Effect::new("qps", |system| {
+        OptionEffect::new("qps", |system| {
             let never = system.qps.is_some_and(|qps| qps.whole() >= COUNT_MAX);
             Idle::when(
                 never,

@@ -6,13 +6,13 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::Sources;
-use crate::config::{Config, Given, Loaded, in_force};
-use crate::schema::fault::{Fault, Place};
+use crate::config::{Config, ConfigRequest, LoadedConfig, in_force};
+use crate::schema::fault::{Fault, InFile};
 use crate::schema::source::shown;
 
 /// What a check found.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct Report {
+pub struct CheckReport {
     /// Whether the agent would take it.
     pub ok: bool,
     /// What must be put right.
@@ -21,7 +21,7 @@ pub struct Report {
     pub warnings: Vec<Fault>,
 }
 
-impl Report {
+impl CheckReport {
     /// Exit code of the command: 0, or 2 for an invalid configuration.
     pub fn exit_code(&self) -> u8 {
         if self.ok { 0 } else { 2 }
@@ -48,7 +48,7 @@ impl Report {
 }
 
 /// One line for each fault and warning.
-impl fmt::Display for Report {
+impl fmt::Display for CheckReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for fault in &self.faults {
             writeln!(f, "error: {fault}")?;
@@ -61,15 +61,15 @@ impl fmt::Display for Report {
 }
 
 /// Checks a file, or the defaults without one, and the rules of every tenant.
-pub fn check(path: Option<&Path>) -> Report {
-    given(&Given::of(path.map(Path::to_owned)))
+pub fn check(path: Option<&Path>) -> CheckReport {
+    given(&ConfigRequest::of(path.map(Path::to_owned)))
 }
 
 /// Checks a configuration and the rules of every tenant.
-pub fn given(asked: &Given) -> Report {
-    let mut report = Report::default();
+pub fn given(asked: &ConfigRequest) -> CheckReport {
+    let mut report = CheckReport::default();
     match asked.load() {
-        Ok(Loaded {
+        Ok(LoadedConfig {
             config, warnings, ..
         }) => {
             report.warnings.extend(warnings);
@@ -99,7 +99,7 @@ pub fn of_machine(config: &Config, file: Option<&Path>) -> Option<Fault> {
     }
     let file = file?;
     let place = in_force::place_of(file, ["socket", "group"])
-        .unwrap_or_else(|| Place::whole(file.display().to_string()));
+        .unwrap_or_else(|| InFile::whole(file.display().to_string()));
     Some(Fault::at(
         place,
         "socket.group",
@@ -113,7 +113,7 @@ pub fn of_machine(config: &Config, file: Option<&Path>) -> Option<Fault> {
 }
 
 /// Tenants that share a source share what is wrong with it.
-fn check_rules(sources: &Sources, report: &mut Report) {
+fn check_rules(sources: &Sources, report: &mut CheckReport) {
     let sets = sources.read();
     let (mut faults, mut warnings) = (Vec::new(), Vec::new());
     for tenant in sources.tenants() {

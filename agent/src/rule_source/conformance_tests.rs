@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{DirectorySource, RuleSource, SetStream, SourceSet, SourceState};
-use crate::rule::Quirks;
+use crate::rule::QuirksOption;
 
 /// Longest wait for a change to be seen.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -61,7 +61,7 @@ fn guests() -> Vec<Box<dyn Guest>> {
 }
 
 fn rules(set: &SourceSet) -> usize {
-    set.clone().build(Quirks::None).unwrap().rules().len()
+    set.clone().build(QuirksOption::None).unwrap().rules().len()
 }
 
 fn run(task: impl Future<Output = ()>) {
@@ -161,7 +161,7 @@ fn what_is_wrong_is_in_the_set_and_a_sound_one_follows() {
     for guest in guests() {
         let source = guest.source();
         guest.put(BAD);
-        let faults = source.read().build(Quirks::None).unwrap_err();
+        let faults = source.read().build(QuirksOption::None).unwrap_err();
         assert!(
             faults.iter().any(|fault| fault.option.contains("count")),
             "{faults:?}"

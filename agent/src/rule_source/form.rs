@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::rule::{Quirks, Rule, RuleSet, file, sentinel};
+use crate::rule::{QuirksOption, Rule, RuleSet, file, sentinel};
 use crate::schema::fault::{Fault, Sink};
 use crate::schema::source::Source;
 
@@ -33,7 +33,7 @@ impl FileRules {
     ///
     /// # Errors
     /// Every fault, of each rule and between rules.
-    pub fn build(self, quirks: Quirks) -> Result<RuleSet, Vec<Fault>> {
+    pub fn build(self, quirks: QuirksOption) -> Result<RuleSet, Vec<Fault>> {
         let Self {
             rules,
             mut faults,

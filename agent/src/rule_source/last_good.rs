@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, renameat, unlinkat};
 use serde::{Deserialize, Serialize};
-use tidegate_abi::argument::{Kind, text_hash};
+use tidegate_abi::argument::{ArgumentKind, text_hash};
 
 /// Folder below the agent's state directory.
 const FOLDER: &str = "last-good";
@@ -53,7 +53,7 @@ pub struct Document {
 /// What a file holds.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Kept {
+struct KeptRules {
     version: u32,
     tenant: String,
     kind: String,
@@ -64,7 +64,7 @@ struct Kept {
 
 /// Why rules are not kept, or those that were are not taken.
 #[derive(Debug, thiserror::Error)]
-pub enum Fault {
+pub enum LastGoodFault {
     /// The system refused.
     #[error("{}: {error}", path.display())]
     Io {
@@ -104,11 +104,11 @@ impl LastGood {
     ///
     /// # Errors
     /// They are too much, or the system refuses; those before are still there.
-    pub fn keep(&self, key: &Key, documents: Vec<Document>) -> Result<(), Fault> {
+    pub fn keep(&self, key: &Key, documents: Vec<Document>) -> Result<(), LastGoodFault> {
         let path = self.folder.join(file_name(key));
         let text = text_of(key, documents).map_err(|error| at(&path)(error.into()))?;
         if text.len() > SIZE_MAX {
-            return Err(Fault::TooLarge(path));
+            return Err(LastGoodFault::TooLarge(path));
         }
         let mut make = DirBuilder::new();
         make.recursive(true).mode(0o700);
@@ -124,10 +124,10 @@ impl LastGood {
     ///
     /// # Errors
     /// What is there is damaged, could be another user's, or cannot be read.
-    pub fn load(&self, key: &Key) -> Result<Option<Vec<Document>>, Fault> {
+    pub fn load(&self, key: &Key) -> Result<Option<Vec<Document>>, LastGoodFault> {
         let path = self.folder.join(file_name(key));
         let folder = match self.open_folder() {
-            Err(Fault::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => {
+            Err(LastGoodFault::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(None);
             }
             folder => folder?,
@@ -135,11 +135,11 @@ impl LastGood {
         let Some(text) = read_at(&folder, &path, key)? else {
             return Ok(None);
         };
-        let damaged = |what| Fault::Damaged {
+        let damaged = |what| LastGoodFault::Damaged {
             path: path.clone(),
             what,
         };
-        let kept: Kept = serde_json::from_str(&text)
+        let kept: KeptRules = serde_json::from_str(&text)
             .map_err(|_error| damaged("is damaged: not as the agent writes it"))?;
         if kept.version != VERSION {
             return Err(damaged("is of another version of the agent"));
@@ -154,7 +154,7 @@ impl LastGood {
     }
 
     /// Opens the folder, if it is the agent's own.
-    fn open_folder(&self) -> Result<File, Fault> {
+    fn open_folder(&self) -> Result<File, LastGoodFault> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = rustix::fs::open(&self.folder, flags, Mode::empty());
         let folder = File::from(opened.map_err(|errno| at(&self.folder)(errno.into()))?);
@@ -163,8 +163,8 @@ impl LastGood {
     }
 }
 
-fn at(path: &Path) -> impl Fn(io::Error) -> Fault {
-    move |error| Fault::Io {
+fn at(path: &Path) -> impl Fn(io::Error) -> LastGoodFault {
+    move |error| LastGoodFault::Io {
         path: path.to_owned(),
         error,
     }
@@ -182,17 +182,17 @@ fn file_name(key: &Key) -> String {
             }
         })
         .collect();
-    let hash = text_hash(Kind::Text, &key.tenant);
+    let hash = text_hash(ArgumentKind::Text, &key.tenant);
     format!("{shown}-{hash:016x}.{}.json", key.kind)
 }
 
 fn hash(documents: &[Document]) -> serde_json::Result<u64> {
     let text = serde_json::to_string(documents)?;
-    Ok(text_hash(Kind::Text, &text))
+    Ok(text_hash(ArgumentKind::Text, &text))
 }
 
 fn text_of(key: &Key, documents: Vec<Document>) -> serde_json::Result<String> {
-    serde_json::to_string(&Kept {
+    serde_json::to_string(&KeptRules {
         version: VERSION,
         tenant: key.tenant.clone(),
         kind: key.kind.to_owned(),
@@ -202,7 +202,7 @@ fn text_of(key: &Key, documents: Vec<Document>) -> serde_json::Result<String> {
 }
 
 /// Refuses what somebody else could have written.
-fn check_owner(file: impl AsFd, path: &Path, kind: FileType) -> Result<(), Fault> {
+fn check_owner(file: impl AsFd, path: &Path, kind: FileType) -> Result<(), LastGoodFault> {
     let stat = fstat(file).map_err(|errno| at(path)(errno.into()))?;
     let own = rustix::process::geteuid().as_raw();
     let what = if FileType::from_raw_mode(stat.st_mode) != kind {
@@ -215,11 +215,11 @@ fn check_owner(file: impl AsFd, path: &Path, kind: FileType) -> Result<(), Fault
         return Ok(());
     };
     let path = path.to_owned();
-    Err(Fault::Damaged { path, what })
+    Err(LastGoodFault::Damaged { path, what })
 }
 
 /// The text of a file of the folder; `None` where it is not there.
-fn read_at(folder: &File, path: &Path, key: &Key) -> Result<Option<String>, Fault> {
+fn read_at(folder: &File, path: &Path, key: &Key) -> Result<Option<String>, LastGoodFault> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = match openat(folder, file_name(key), flags, Mode::empty()) {
         Err(rustix::io::Errno::NOENT) => return Ok(None),
@@ -230,7 +230,7 @@ fn read_at(folder: &File, path: &Path, key: &Key) -> Result<Option<String>, Faul
     let read = file.take(bound.saturating_add(1)).read_to_string(&mut text);
     read.map_err(at(path))?;
     if text.len() > SIZE_MAX {
-        return Err(Fault::TooLarge(path.to_owned()));
+        return Err(LastGoodFault::TooLarge(path.to_owned()));
     }
     Ok(Some(text))
 }

@@ -20,7 +20,7 @@ const EMPTY_STILL: Duration = Duration::from_millis(500);
 
 /// A directory at one moment. Two looks are equal where the same files are in it, whenever it was written to.
 #[derive(Debug, Clone, Default)]
-pub struct Look {
+pub struct DirectoryLook {
     /// Device and number of the directory; `None` where there is none that can be read.
     directory: Option<(u64, u64)>,
     /// When a name came or went last.
@@ -63,15 +63,15 @@ fn left(still: Duration, changed: Duration, unix: Duration) -> Duration {
     still.saturating_sub(age)
 }
 
-impl PartialEq for Look {
+impl PartialEq for DirectoryLook {
     fn eq(&self, other: &Self) -> bool {
         self.directory == other.directory && self.entries == other.entries
     }
 }
 
-impl Eq for Look {}
+impl Eq for DirectoryLook {}
 
-impl Look {
+impl DirectoryLook {
     /// Looks at a directory; `is_rules` tells by the path which files are read for rules.
     pub fn at(directory: &Path, is_rules: impl Fn(&Path) -> bool) -> Self {
         let mut look = Self::default();
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn field_r9_a_directory_that_a_file_has_just_left_may_be_half_removed() {
         let directory = tempfile::tempdir().unwrap();
-        let look = || Look::at(directory.path(), |_path| true);
+        let look = || DirectoryLook::at(directory.path(), |_path| true);
         let file = directory.path().join("a.toml");
         fs::write(&file, "").unwrap();
         let full = look();

@@ -8,7 +8,7 @@ use super::form::FileRules;
 use super::{DirectorySource, RuleSource, SetStream, SourceSet, SourceState};
 use crate::config::{Config, DEFAULT_TENANT, LawKind, LawMode};
 use crate::procfs::Roots;
-use crate::rule::{Amount, Body, Quirks, Rule, RuleSet, System};
+use crate::rule::{Amount, Body, QuirksOption, Rule, RuleSet, System};
 use crate::schema::fault::Fault;
 use crate::signal::online_cpus;
 
@@ -29,7 +29,7 @@ pub struct TenantSources {
     name: String,
     /// Places of its sources in the list of all.
     of: Vec<usize>,
-    quirks: Quirks,
+    quirks: QuirksOption,
     /// Marks of the configuration that are asked as the first system rule.
     law: Option<Box<(System, Mode)>>,
 }
@@ -215,7 +215,7 @@ fn law_marks(config: &Config) -> Option<(System, Mode)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Tenant;
+    use crate::config::TenantOptions;
 
     const NONE: [SourceSet; 0] = [];
 
@@ -256,10 +256,10 @@ mod tests {
     #[test]
     fn tenants_with_one_directory_share_its_source() {
         let mut config = Config::default();
-        let tenant = |name: &str, rules_dir: Option<&str>| Tenant {
+        let tenant = |name: &str, rules_dir: Option<&str>| TenantOptions {
             name: name.to_owned(),
             rules_dir: rules_dir.map(Into::into),
-            ..Tenant::default()
+            ..TenantOptions::default()
         };
         config.tenants = vec![
             tenant("a", None),

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::form::{FileRules, read};
 use super::last_good::Document;
-use crate::rule::{Quirks, RuleSet};
+use crate::rule::{QuirksOption, RuleSet};
 use crate::schema::fault::Fault;
 use crate::schema::source::Source;
 
@@ -72,7 +72,7 @@ impl SourceSet {
     ///
     /// # Errors
     /// Every fault.
-    pub fn build(self, quirks: Quirks) -> Result<RuleSet, Vec<Fault>> {
+    pub fn build(self, quirks: QuirksOption) -> Result<RuleSet, Vec<Fault>> {
         self.read.build(quirks)
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::form::is_rule_file;
 use super::last_good::DIRECTORY;
-use super::look::Look;
+use super::look::DirectoryLook;
 use super::{
     DirectorySource, DirectoryWatch, NextSet, RuleSource, SetStream, SourceSet, SourceState,
 };
@@ -80,7 +80,7 @@ impl SetStream for DirectorySets {
 /// A set that was read from files which stood still meanwhile, or which of them did not.
 enum Tried {
     Read(Box<SourceSet>),
-    Moving(Look, Look),
+    Moving(DirectoryLook, DirectoryLook),
 }
 
 impl DirectorySource {
@@ -121,11 +121,11 @@ impl DirectorySource {
         }
     }
 
-    fn look(&self) -> Look {
-        Look::at(self.directory(), is_rule_file)
+    fn look(&self) -> DirectoryLook {
+        DirectoryLook::at(self.directory(), is_rule_file)
     }
 
-    fn never_still(&self, before: &Look, after: &Look) -> Fault {
+    fn never_still(&self, before: &DirectoryLook, after: &DirectoryLook) -> Fault {
         let changed = after
             .first_changed(before)
             .or_else(|| before.first_changed(after));

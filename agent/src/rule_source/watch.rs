@@ -10,7 +10,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use super::form::is_rule_file;
-use super::look::Look;
+use super::look::DirectoryLook;
 
 /// Room for some dozens of events.
 const BUFFER_BYTES: usize = 4 * 1024;
@@ -24,7 +24,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 pub struct DirectoryWatch {
     directory: PathBuf,
     /// What was seen last.
-    seen: Look,
+    seen: DirectoryLook,
     /// Where the kernel gives no watch, looks alone serve.
     inotify: Option<Inotify>,
     armed: Option<(WatchDescriptor, (u64, u64))>,
@@ -38,7 +38,7 @@ impl DirectoryWatch {
         let inotify = inotify
             .inspect_err(|error| tracing::debug!(event = "rules_polled", %error, "the rules directory cannot be watched; it is polled"));
         let mut watch = Self {
-            seen: Look::at(&directory, is_rule_file),
+            seen: DirectoryLook::at(&directory, is_rule_file),
             directory,
             inotify: inotify.ok(),
             armed: None,
@@ -49,7 +49,7 @@ impl DirectoryWatch {
 
     /// Looks without waiting. Whether there is another file, or another version of one, than at the last look.
     pub fn look(&mut self) -> bool {
-        let look = Look::at(&self.directory, is_rule_file);
+        let look = DirectoryLook::at(&self.directory, is_rule_file);
         let changed = look != self.seen;
         self.seen = look;
         self.arm();

@@ -14,13 +14,13 @@ use super::rule_feed::RuleFeed;
 use super::rule_keep::RuleKeep;
 use super::serve::remove_sockets;
 use super::taking::{self, Taking};
-use super::{Ended, Options, begin_config, begin_rules, system};
-use crate::config::{Config, DEFAULT_TENANT, Given, Loaded};
+use super::{RunEnd, RunOptions, begin_config, begin_rules, system};
+use crate::config::{Config, ConfigRequest, DEFAULT_TENANT, LoadedConfig};
 use crate::control::{self, Driver, Handle, Plan, Ticking};
 use crate::door::{self, Doors, gate_socket};
 use crate::ebpf::{self, Telemetry};
-use crate::host::Agent;
-use crate::host::tenants::{Conditions, Named, Tenants};
+use crate::host::AgentState;
+use crate::host::tenants::{Conditions, NamedTenant, Tenants};
 use crate::procfs::Roots;
 use crate::recording::{self, Recorder, Tap};
 use crate::signal::{PressureTriggers, Sampler};
@@ -42,11 +42,11 @@ pub(super) struct Assembly {
 }
 
 /// Makes an agent. Runs inside the runtime.
-pub(super) async fn assemble(options: Options) -> Result<Assembly, Ended> {
+pub(super) async fn assemble(options: RunOptions) -> Result<Assembly, RunEnd> {
     let started = Instant::now();
     let keep = RuleKeep::start(&options.state);
     let config = begin_config::begin(&options, &keep)?;
-    let settings = door::Settings::of(&config.loaded.config, options.directory.clone());
+    let settings = door::DoorSettings::of(&config.loaded.config, options.directory.clone());
     let left_sockets = options.directory.join(gate_socket::FILE_NAME).exists();
     let mut doors = Doors::open(&settings)?;
     let directory = options.directory.clone();
@@ -70,12 +70,12 @@ pub(super) async fn assemble(options: Options) -> Result<Assembly, Ended> {
 
 /// Begins with pages, rules and ticks.
 async fn begin(
-    options: Options,
+    options: RunOptions,
     (started, begun_config, keep): (Instant, BegunConfig, RuleKeep),
     (doors, feed, left_sockets): (&mut Doors, &RuleFeed, bool),
-) -> Result<(Box<Keeper>, Ticking, Option<Recorder>), Ended> {
+) -> Result<(Box<Keeper>, Ticking, Option<Recorder>), RunEnd> {
     let BegunConfig { loaded, refused } = begun_config;
-    let Loaded {
+    let LoadedConfig {
         config,
         warnings,
         files,
@@ -85,7 +85,7 @@ async fn begin(
     let begun = Box::pin(begin_rules(feed, &tenants, (keep, options.strict))).await?;
     taking.count_others(&tenants);
     let metrics = Arc::new(make_metrics()?);
-    let Begun {
+    let TickParts {
         handle,
         ticking,
         recorder,
@@ -97,7 +97,7 @@ async fn begin(
         (&config, begun.0.rules),
         feed.facts(),
     );
-    let context = Arc::new(Agent {
+    let context = Arc::new(AgentState {
         tenants,
         bounds: Arc::clone(doors.bounds()),
         scopes: Arc::new(handle.scope_finder()),
@@ -123,11 +123,11 @@ async fn begin(
 
 /// The tenants, with the pages that their services hand back where there are any.
 async fn tenants(
-    options: &Options,
+    options: &RunOptions,
     config: &Config,
     (doors, left_sockets): (&mut Doors, bool),
-) -> Result<(Tenants, Vec<control::Pages>, Taking), Ended> {
-    let geometry = config.pages.geometry().map_err(Ended::Sizes)?;
+) -> Result<(Tenants, Vec<control::TenantPages>, Taking), RunEnd> {
+    let geometry = config.pages.geometry().map_err(RunEnd::Sizes)?;
     let names = tenant_names(config);
     let directory = (&*options.directory, left_sockets);
     let mut taking = Taking::back(doors, directory, names, geometry).await;
@@ -145,10 +145,10 @@ async fn begin_rules(
     feed: &RuleFeed,
     tenants: &Tenants,
     (keep, strict): (RuleKeep, bool),
-) -> Result<Box<(begin_rules::Begun, RuleKeep)>, Ended> {
+) -> Result<Box<(begin_rules::FirstRules, RuleKeep)>, RunEnd> {
     let begun = Box::pin(begin_rules::begin(feed, tenants, &keep)).await;
     if strict && !begun.faults.is_empty() {
-        return Err(Ended::Invalid(begun.faults));
+        return Err(RunEnd::Invalid(begun.faults));
     }
     Ok(Box::new((begun, keep)))
 }
@@ -160,9 +160,9 @@ async fn begin_rules(
 )]
 fn keeper(
     config: Box<Config>,
-    given: Given,
-    context: Arc<Agent>,
-    begun: Box<(begin_rules::Begun, RuleKeep)>,
+    given: ConfigRequest,
+    context: Arc<AgentState>,
+    begun: Box<(begin_rules::FirstRules, RuleKeep)>,
 ) -> Box<Keeper> {
     let (begun, keep) = *begun;
     let mut keeper = Box::new(Keeper::new(config, given, context, begun.rules, keep));
@@ -197,9 +197,9 @@ fn facts(
 /// The default tenant and those of the configuration, with the role of the tick on each one's pages.
 fn make_tenants(
     config: &Config,
-    options: &Options,
+    options: &RunOptions,
     taking: &mut Taking,
-) -> Result<(Tenants, Vec<control::Pages>), Ended> {
+) -> Result<(Tenants, Vec<control::TenantPages>), RunEnd> {
     let mut make = |name: &str| make_tenant(config, name, &options.directory, taking);
     let (default, first) = make(DEFAULT_TENANT)?;
     let mut pages = vec![first];
@@ -215,7 +215,7 @@ fn make_tenants(
             system("the cgroup of a tenant")(io::Error::new(io::ErrorKind::InvalidInput, fault))
         })?;
         tenants.add(
-            Named::new(&settings.name, tenant),
+            NamedTenant::new(&settings.name, tenant),
             conditions,
             &options.roots,
         );
@@ -228,9 +228,9 @@ fn make_tenant(
     name: &str,
     directory: &Path,
     taking: &mut Taking,
-) -> Result<(Arc<Tenant>, control::Pages), Ended> {
-    let settings = tenant::Settings {
-        geometry: config.pages.geometry().map_err(Ended::Sizes)?,
+) -> Result<(Arc<Tenant>, control::TenantPages), RunEnd> {
+    let settings = tenant::TenantSettings {
+        geometry: config.pages.geometry().map_err(RunEnd::Sizes)?,
         time_to_live_ns: ns(config.agent_loss.time_to_live),
         grace_ns: ns(config.agent_loss.grace),
         loss_mode: config.agent_loss.mode,
@@ -245,14 +245,14 @@ fn make_tenant(
     // Nobody is to think that the agent is silent before its first tick.
     writer.beat(monotonic_ns());
     let ledger = *tenant.ledger();
-    Ok((tenant, control::Pages { writer, ledger }))
+    Ok((tenant, control::TenantPages { writer, ledger }))
 }
 
 fn ns(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-fn make_metrics() -> Result<Metrics, Ended> {
+fn make_metrics() -> Result<Metrics, RunEnd> {
     Metrics::new()
         .map_err(io::Error::other)
         .map_err(system("cannot make the metrics"))
@@ -281,7 +281,7 @@ fn record(config: &Config, directory: &Path) -> (Tap, Option<Recorder>) {
 }
 
 /// What begins with the ticks.
-struct Begun {
+struct TickParts {
     handle: Handle,
     ticking: Ticking,
     recorder: Option<Recorder>,
@@ -292,9 +292,9 @@ fn begin_ticks(
     config: &Config,
     roots: Roots,
     state: &Path,
-    pages: Vec<control::Pages>,
+    pages: Vec<control::TenantPages>,
     metrics: &Arc<Metrics>,
-) -> Result<Box<Begun>, Ended> {
+) -> Result<Box<TickParts>, RunEnd> {
     let triggers = PressureTriggers::arm(config.signals.psi_triggers, &roots);
     let settings = config.ebpf.settings(config.pages.max_scopes);
     let begun = ebpf::start(settings, &roots);
@@ -313,7 +313,7 @@ fn begin_ticks(
     let on_late = move |late| metrics.observe_tick_late(late);
     let ticking = control::start(driver, triggers, config.tick, on_late)
         .map_err(system("cannot start the sampler thread"))?;
-    Ok(Box::new(Begun {
+    Ok(Box::new(TickParts {
         handle,
         ticking,
         recorder,

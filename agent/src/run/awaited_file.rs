@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
-use crate::config::Given;
+use crate::config::ConfigRequest;
 use crate::schema::source::Source;
 
 /// Between the two looks that must find the same: who edits a file may have written the half of it.
@@ -16,13 +16,13 @@ const STILL_FOR: Duration = Duration::from_millis(500);
 #[derive(Debug, Default)]
 pub(super) struct AwaitedFile {
     /// None where nothing is at fault.
-    given: Option<Given>,
+    given: Option<ConfigRequest>,
     look: Option<JoinHandle<()>>,
     found_right: Arc<AtomicBool>,
 }
 
 impl AwaitedFile {
-    pub(super) fn of(given: Given) -> Self {
+    pub(super) fn of(given: ConfigRequest) -> Self {
         Self {
             given: Some(given),
             ..Self::default()
@@ -49,7 +49,7 @@ impl AwaitedFile {
     }
 }
 
-async fn is_right(given: Given) -> bool {
+async fn is_right(given: ConfigRequest) -> bool {
     let Some(first) = files(given.clone()).await else {
         return false;
     };
@@ -58,7 +58,7 @@ async fn is_right(given: Given) -> bool {
 }
 
 /// The files, if they are right.
-async fn files(given: Given) -> Option<Vec<Source>> {
+async fn files(given: ConfigRequest) -> Option<Vec<Source>> {
     let look = move || Some(given.load().ok()?.files);
     tokio::task::spawn_blocking(look).await.ok().flatten()
 }

@@ -4,15 +4,15 @@
 use std::io;
 
 use super::rule_keep::RuleKeep;
-use super::{Ended, Options};
-use crate::config::{Given, Loaded};
+use super::{RunEnd, RunOptions};
+use crate::config::{ConfigRequest, LoadedConfig};
 use crate::schema::fault::Fault;
 use crate::telemetry::reload::Instead;
 
 /// What an agent starts with.
 #[derive(Debug)]
 pub(super) struct BegunConfig {
-    pub(super) loaded: Loaded,
+    pub(super) loaded: LoadedConfig,
     /// Faults of the file, with what is in force in its place; `None` without a fault.
     pub(super) refused: Option<(Instead, Vec<Fault>)>,
 }
@@ -21,14 +21,14 @@ pub(super) struct BegunConfig {
 ///
 /// # Errors
 /// A fault of the file for an agent that must be strict, or a file that is named, is not there, and never was.
-pub(super) fn begin(options: &Options, keep: &RuleKeep) -> Result<BegunConfig, Ended> {
+pub(super) fn begin(options: &RunOptions, keep: &RuleKeep) -> Result<BegunConfig, RunEnd> {
     let given = &options.config;
     let begun = match given.load() {
         Ok(loaded) => BegunConfig {
             loaded,
             refused: None,
         },
-        Err(faults) if options.strict => return Err(Ended::Invalid(faults)),
+        Err(faults) if options.strict => return Err(RunEnd::Invalid(faults)),
         Err(faults) => fall_back(given, keep, faults)?,
     };
     for warning in &begun.loaded.warnings {
@@ -37,12 +37,16 @@ pub(super) fn begin(options: &Options, keep: &RuleKeep) -> Result<BegunConfig, E
     Ok(begun)
 }
 
-fn fall_back(given: &Given, keep: &RuleKeep, faults: Vec<Fault>) -> Result<BegunConfig, Ended> {
+fn fall_back(
+    given: &ConfigRequest,
+    keep: &RuleKeep,
+    faults: Vec<Fault>,
+) -> Result<BegunConfig, RunEnd> {
     let (loaded, instead) = if let Some(loaded) = kept(given, keep) {
         (loaded, Instead::LastGoodConfiguration)
     } else if is_missing(given) {
         // More likely a wrong path than a fault in a file.
-        return Err(Ended::Invalid(faults));
+        return Err(RunEnd::Invalid(faults));
     } else {
         (given.without_file(), Instead::Defaults)
     };
@@ -53,7 +57,7 @@ fn fall_back(given: &Given, keep: &RuleKeep, faults: Vec<Fault>) -> Result<Begun
 }
 
 /// The last good configuration of this file, if this version of the agent takes it.
-fn kept(given: &Given, keep: &RuleKeep) -> Option<Loaded> {
+fn kept(given: &ConfigRequest, keep: &RuleKeep) -> Option<LoadedConfig> {
     let said = |faults: &Vec<Fault>| {
         for fault in faults {
             tracing::warn!(
@@ -68,7 +72,7 @@ fn kept(given: &Given, keep: &RuleKeep) -> Option<Loaded> {
         .ok()
 }
 
-fn is_missing(given: &Given) -> bool {
+fn is_missing(given: &ConfigRequest) -> bool {
     let missing = |error: io::Error| error.kind() == io::ErrorKind::NotFound;
     let file = given.file.as_deref();
     file.is_some_and(|file| file.metadata().is_err_and(missing))

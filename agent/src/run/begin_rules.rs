@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::reload;
 use super::rule_feed::RuleFeed;
 use super::rule_keep::RuleKeep;
-use crate::host::tenants::{Named, Tenants};
+use crate::host::tenants::{NamedTenant, Tenants};
 use crate::rule::RuleSet;
 use crate::rule_source::of_config::TenantSources;
 use crate::rule_source::{RuleSource, SourceSet, SourceState, check};
@@ -15,7 +15,7 @@ use crate::telemetry::reload::Instead;
 
 /// What an agent starts with.
 #[derive(Debug, Default)]
-pub(super) struct Begun {
+pub(super) struct FirstRules {
     /// Rules in force.
     pub(super) rules: usize,
     /// Every fault of the rules, each once.
@@ -25,8 +25,8 @@ pub(super) struct Begun {
 }
 
 /// Puts the rules of every tenant in force.
-pub(super) async fn begin(feed: &RuleFeed, tenants: &Tenants, keep: &RuleKeep) -> Begun {
-    let mut begun = Begun::default();
+pub(super) async fn begin(feed: &RuleFeed, tenants: &Tenants, keep: &RuleKeep) -> FirstRules {
+    let mut begun = FirstRules::default();
     for named in tenants.iter() {
         let Some(own) = feed.sources().of_tenant(&named.name) else {
             continue;
@@ -51,7 +51,7 @@ pub(super) async fn begin(feed: &RuleFeed, tenants: &Tenants, keep: &RuleKeep) -
 struct TenantRules<'t> {
     feed: &'t RuleFeed,
     own: &'t TenantSources,
-    named: &'t Named,
+    named: &'t NamedTenant,
 }
 
 impl TenantRules<'_> {

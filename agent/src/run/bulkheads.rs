@@ -5,15 +5,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidegate_abi::decision::{Mode, ScopeState};
-use tidegate_limits::bulkhead::{Bulkheads, Change, Now, Resource, Settings, Usual};
+use tidegate_limits::bulkhead::{
+    BulkheadChange, BulkheadResource, BulkheadSettings, Bulkheads, ScopeLook, UsualUse,
+};
 use tidegate_segment::board::Slot;
 use tidegate_segment::clock::monotonic_ns;
 
 use super::reload;
 use crate::control::{Handle, HeldResource, ScopeSnapshot, Snapshot};
-use crate::host::tenants::{Named, Tenants};
+use crate::host::tenants::{NamedTenant, Tenants};
 use crate::rule::Body;
-use crate::rule::bulkhead::Bulkhead;
+use crate::rule::bulkhead::BulkheadRule;
 use crate::rule::flow::Grade;
 use crate::schema::fault::Fault;
 use crate::tenant::HOST;
@@ -32,7 +34,7 @@ type Node = (usize, Slot);
 /// What was seen of a resource in a scope.
 #[derive(Debug, Default)]
 struct Followed {
-    usual: Usual,
+    usual: UsualUse,
     /// Passes at the last look.
     passed: u64,
 }
@@ -54,7 +56,7 @@ struct InForce {
     scope: u32,
     scope_name: Arc<str>,
     node: Node,
-    rule: Bulkhead,
+    rule: BulkheadRule,
 }
 
 /// A scope in a look.
@@ -66,7 +68,7 @@ struct ScopeNow {
     short: bool,
     overload: bool,
     mode: Mode,
-    settings: Option<Settings>,
+    settings: Option<BulkheadSettings>,
 }
 
 /// The bulkheads of all scopes.
@@ -104,7 +106,7 @@ impl BulkheadKeeper {
         let mut changed = self.drop_gone(&seen);
         for scope in &scopes {
             let resources = self.resources(scope, &seen, span_ns);
-            let now = Now {
+            let now = ScopeLook {
                 ns: now_ns,
                 waits: scope.waits,
                 short: scope.short,
@@ -142,7 +144,12 @@ impl BulkheadKeeper {
     }
 
     /// The resources of a scope, with what is usual of them.
-    fn resources(&mut self, scope: &ScopeNow, seen: &[Seen], span_ns: u64) -> Vec<Resource> {
+    fn resources(
+        &mut self,
+        scope: &ScopeNow,
+        seen: &[Seen],
+        span_ns: u64,
+    ) -> Vec<BulkheadResource> {
         let mut resources = Vec::new();
         for one in seen {
             let Some(&(held, passed)) = one.scopes.get(&scope.index) else {
@@ -160,7 +167,7 @@ impl BulkheadKeeper {
             let elsewhere = self.held.iter();
             let elsewhere = elsewhere.filter(|held| held.scope != scope.index);
             let taken = elsewhere.map(|held| held.node).any(|node| node == one.node);
-            resources.push(Resource {
+            resources.push(BulkheadResource {
                 key,
                 held,
                 usual: followed.usual,
@@ -170,9 +177,9 @@ impl BulkheadKeeper {
         resources
     }
 
-    fn change(&mut self, scope: &ScopeNow, change: Change, seen: &[Seen]) {
+    fn change(&mut self, scope: &ScopeNow, change: BulkheadChange, seen: &[Seen]) {
         match change {
-            Change::Hold { key, limit } => {
+            BulkheadChange::Hold { key, limit } => {
                 let Some(one) = seen.iter().find(|one| key_of(one.node) == key) else {
                     return;
                 };
@@ -188,14 +195,14 @@ impl BulkheadKeeper {
                     scope: scope.index,
                     scope_name: Arc::clone(&scope.name),
                     node: one.node,
-                    rule: Bulkhead {
+                    rule: BulkheadRule {
                         resource: one.name.to_string(),
                         limit,
                         mode: scope.mode,
                     },
                 });
             }
-            Change::LetGo { key, useless } => {
+            BulkheadChange::LetGo { key, useless } => {
                 let goes = |held: &InForce| held.scope == scope.index && key_of(held.node) == key;
                 for held in self.held.iter().filter(|held| goes(held)) {
                     tracing::warn!(
@@ -218,7 +225,7 @@ impl BulkheadKeeper {
     async fn publish(&self, control: &Handle, tenants: &Tenants) -> Result<(), Vec<Fault>> {
         for (place, named) in tenants.iter().enumerate() {
             let held = self.held.iter().filter(|held| held.node.0 == place);
-            let rules: Vec<Bulkhead> = held.map(|held| held.rule.clone()).collect();
+            let rules: Vec<BulkheadRule> = held.map(|held| held.rule.clone()).collect();
             let limits = named.tenant.directory().rule_index();
             if rules.is_empty() && limits.rules().bulkheads().next().is_none() {
                 continue;
@@ -284,7 +291,7 @@ fn see(tenants: &Tenants) -> Vec<Seen> {
 }
 
 /// The resources of a tenant; one alone is not looked at, for there is none to protect from it.
-fn see_tenant(place: usize, named: &Named) -> Vec<Seen> {
+fn see_tenant(place: usize, named: &NamedTenant) -> Vec<Seen> {
     let tenant = &named.tenant;
     let (board, ledger) = (*tenant.board(), *tenant.ledger());
     let seats = 0..board.seats_used();

@@ -11,7 +11,7 @@ use serde::Serialize;
 use tidegate_abi::decision::ScopeState;
 
 use crate::calendar::unix_now;
-use crate::config::Escalation;
+use crate::config::EscalationOptions;
 use crate::control::{ScopeSnapshot, Snapshot};
 use crate::report::why::why;
 
@@ -25,7 +25,7 @@ const HOUR_NS: u64 = 3_600_000_000_000;
 
 /// What the file says, a line of JSON.
 #[derive(Debug, Serialize)]
-struct Told<'s> {
+struct EscalationRecord<'s> {
     scope: &'s str,
     state: &'static str,
     cause: &'static str,
@@ -47,7 +47,12 @@ pub(super) struct Escalations {
 
 impl Escalations {
     /// Looks for overloads that have lasted for long enough, once a second.
-    pub(super) fn look(&mut self, snapshot: &Snapshot, settings: &Escalation, directory: &Path) {
+    pub(super) fn look(
+        &mut self,
+        snapshot: &Snapshot,
+        settings: &EscalationOptions,
+        directory: &Path,
+    ) {
         let names = &snapshot.scopes;
         self.told
             .retain(|name, _since| names.iter().any(|scope| scope.name == *name));
@@ -72,7 +77,7 @@ impl Escalations {
     }
 
     fn tell(&mut self, scope: &ScopeSnapshot, age: Duration, now_ns: u64, directory: &Path) {
-        let told = Told {
+        let told = EscalationRecord {
             scope: &scope.name,
             state: scope.published.state.name(),
             cause: scope.published.cause.name(),
@@ -111,7 +116,7 @@ impl Escalations {
 }
 
 /// Writes the file as a whole: whoever waits for it reads no half of it.
-fn write(directory: &Path, told: &Told<'_>) -> io::Result<()> {
+fn write(directory: &Path, told: &EscalationRecord<'_>) -> io::Result<()> {
     let mut text = serde_json::to_string(told)?;
     text.push('\n');
     let new = directory.join(NEW_NAME);
@@ -123,8 +128,8 @@ fn write(directory: &Path, told: &Told<'_>) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn settings(after_s: u64) -> Escalation {
-        Escalation {
+    fn settings(after_s: u64) -> EscalationOptions {
+        EscalationOptions {
             enabled: true,
             after: Duration::from_secs(after_s),
         }

@@ -16,10 +16,10 @@ use super::rule_feed::RuleFeed;
 use super::rule_keep::RuleKeep;
 use super::state_line::state_line;
 use super::{ready, reload, start_text, told};
-use crate::config::{Config, Given};
+use crate::config::{Config, ConfigRequest};
 use crate::control::Snapshot;
 use crate::door;
-use crate::host::Agent;
+use crate::host::AgentState;
 use crate::recording::Notes;
 use crate::schema::fault::Fault;
 use crate::schema::source::Source;
@@ -37,8 +37,8 @@ const TEND_EVERY_S: u32 = 10;
 pub(super) struct Keeper {
     config: Box<Config>,
     /// Where the configuration is from.
-    given: Given,
-    context: Arc<Agent>,
+    given: ConfigRequest,
+    context: Arc<AgentState>,
     /// Rules in force.
     rules: usize,
     /// Faults that were told last, until a reload succeeds.
@@ -72,8 +72,8 @@ impl Keeper {
     /// Keeps what was just put in force: a configuration, and so many rules.
     pub(super) fn new(
         config: Box<Config>,
-        given: Given,
-        context: Arc<Agent>,
+        given: ConfigRequest,
+        context: Arc<AgentState>,
         rules: usize,
         keep: RuleKeep,
     ) -> Self {
@@ -128,7 +128,7 @@ impl Keeper {
     }
 
     /// What the doors serve from.
-    pub(super) const fn context(&self) -> &Arc<Agent> {
+    pub(super) const fn context(&self) -> &Arc<AgentState> {
         &self.context
     }
 
@@ -349,7 +349,7 @@ impl Keeper {
 
     /// Holds resources that fill a scope whose CPU is idle, and lets them go again.
     async fn look_at_resources(&mut self) {
-        let Agent {
+        let AgentState {
             control, tenants, ..
         } = &*self.context;
         if let Err(faults) = self.bulkheads.look(control, tenants).await {

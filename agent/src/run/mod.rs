@@ -28,16 +28,16 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::background::END_WITHIN;
-use crate::config::Given;
+use crate::config::ConfigRequest;
 use crate::door::{self, open_files};
 use crate::procfs::Roots;
 use crate::schema::fault::Fault;
 
 /// What the command line says.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct RunOptions {
     /// The configuration.
-    pub config: Given,
+    pub config: ConfigRequest,
     /// Directory of the sockets.
     pub directory: PathBuf,
     /// Directory of what lasts.
@@ -50,7 +50,7 @@ pub struct Options {
 
 /// Why the agent did not start, or ended.
 #[derive(Debug, thiserror::Error)]
-pub enum Ended {
+pub enum RunEnd {
     /// Faults of the configuration or the rules, all of them.
     #[error("{}", lines(.0))]
     Invalid(Vec<Fault>),
@@ -81,22 +81,22 @@ fn lines(faults: &[Fault]) -> String {
     lines.join("\n")
 }
 
-fn system(what: &'static str) -> impl Fn(io::Error) -> Ended {
-    move |error| Ended::System { what, error }
+fn system(what: &'static str) -> impl Fn(io::Error) -> RunEnd {
+    move |error| RunEnd::System { what, error }
 }
 
 /// Runs the agent in the foreground until it is told to end.
 ///
 /// # Errors
 /// It could not start, or a part of it failed.
-pub fn run(options: Options) -> Result<(), Ended> {
+pub fn run(options: RunOptions) -> Result<(), RunEnd> {
     log::begin();
     let done = run_logging(options);
     outlet::end();
     done
 }
 
-fn run_logging(options: Options) -> Result<(), Ended> {
+fn run_logging(options: RunOptions) -> Result<(), RunEnd> {
     close_to_debuggers();
     open_files::raise_limit()?;
     let runtime = door::runtime().map_err(system("cannot start the runtime"))?;

@@ -29,14 +29,14 @@ pub(super) enum Stream {
 }
 
 #[derive(Debug)]
-enum Told {
+enum OutletMessage {
     Line(Stream, Box<[u8]>),
     End,
 }
 
 #[derive(Debug)]
 struct Outlet {
-    queue: SyncSender<Told>,
+    queue: SyncSender<OutletMessage>,
     /// Lines that were left out.
     lost: Arc<Word>,
     thread: Background,
@@ -58,7 +58,7 @@ impl Outlet {
     fn put(&self, stream: Stream, line: &[u8]) {
         if self
             .queue
-            .try_send(Told::Line(stream, line.into()))
+            .try_send(OutletMessage::Line(stream, line.into()))
             .is_err()
         {
             self.lost.count(1);
@@ -67,13 +67,13 @@ impl Outlet {
 
     fn end_within(&self, limit: Duration) {
         // Where there is no room for this, nobody reads, and there is nothing to wait for.
-        if self.queue.try_send(Told::End).is_ok() {
+        if self.queue.try_send(OutletMessage::End).is_ok() {
             self.thread.end_within(limit);
         }
     }
 }
 
-fn write_all(lines: &Receiver<Told>, lost: &Word, mut write: impl FnMut(Stream, &[u8])) {
+fn write_all(lines: &Receiver<OutletMessage>, lost: &Word, mut write: impl FnMut(Stream, &[u8])) {
     let mut told_lost = 0;
     for told in lines {
         // Relaxed: a figure for people.
@@ -86,8 +86,8 @@ fn write_all(lines: &Receiver<Told>, lost: &Word, mut write: impl FnMut(Stream, 
             told_lost = all_lost;
         }
         match told {
-            Told::Line(stream, line) => write(stream, &line),
-            Told::End => return,
+            OutletMessage::Line(stream, line) => write(stream, &line),
+            OutletMessage::End => return,
         }
     }
 }

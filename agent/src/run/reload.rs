@@ -8,18 +8,18 @@ use tidegate_segment::clock::monotonic_ns;
 
 use super::rule_feed::RuleFeed;
 use super::rule_keep::RuleKeep;
-use crate::config::{Config, Given, Loaded};
+use crate::config::{Config, ConfigRequest, LoadedConfig};
 use crate::control::{Handle, Plan};
-use crate::host::tenants::{Named, Tenants};
+use crate::host::tenants::{NamedTenant, Tenants};
 use crate::rule::RuleSet;
-use crate::rule::bulkhead::Bulkhead;
-use crate::rule::expiry::Moment;
+use crate::rule::bulkhead::BulkheadRule;
+use crate::rule::expiry::ClockMoment;
 use crate::rule_source::of_config::TenantSources;
 use crate::rule_source::{SourceSet, check};
 use crate::schema::fault::Fault;
 use crate::schema::source::Source;
 use crate::tenant::Tenant;
-use crate::tenant::directory::{PublishFault, Published, TooSoon};
+use crate::tenant::directory::{PublishFault, PublishResult, TooSoon};
 use crate::tenant::rule_index::RuleIndex;
 
 /// Puts in force what the sources of each tenant gave last, as one set. Returns how many rules there are.
@@ -52,7 +52,7 @@ pub(super) async fn rules(
 async fn rules_of(
     feed: &RuleFeed,
     own: &TenantSources,
-    (named, keep): (&Named, &RuleKeep),
+    (named, keep): (&NamedTenant, &RuleKeep),
 ) -> Result<usize, Vec<Fault>> {
     let rules = own.build(own.of_all(feed.last()))?;
     let index = named.tenant.directory().rule_index();
@@ -85,7 +85,7 @@ pub(super) async fn begin(
             tracing::warn!(event = "rule_warning", "{warning}");
         }
     }
-    rules.begin(&before, Moment::now());
+    rules.begin(&before, ClockMoment::now());
     let rules = Arc::new(rules);
     put_in_force(&rules, tenant, origins).await?;
     Ok(rules.rules().len())
@@ -100,7 +100,7 @@ pub(super) async fn end_rules(tenants: &Tenants) -> Result<usize, Vec<Fault>> {
     for named in tenants.iter() {
         let tenant = &named.tenant;
         let before = Arc::clone(tenant.directory().rule_index().rules());
-        let Some(next) = before.ended_by(Moment::now()) else {
+        let Some(next) = before.ended_by(ClockMoment::now()) else {
             continue;
         };
         for (rule, old) in next.rules().iter().zip(before.rules()) {
@@ -140,7 +140,7 @@ pub(super) async fn strain_rules(tenants: &Tenants, strained: bool) -> Result<us
 ///
 /// # Errors
 /// As for [`rules`].
-pub(super) async fn hold(tenant: &Tenant, held: &[Bulkhead]) -> Result<(), Vec<Fault>> {
+pub(super) async fn hold(tenant: &Tenant, held: &[BulkheadRule]) -> Result<(), Vec<Fault>> {
     let next = tenant.directory().rule_index().rules().with_bulkheads(held);
     put_in_force(&Arc::new(next), tenant, "rules").await
 }
@@ -153,7 +153,7 @@ pub(super) fn next_end(tenants: &Tenants) -> Option<Duration> {
             .directory()
             .rule_index()
             .rules()
-            .next_end(Moment::now())
+            .next_end(ClockMoment::now())
     });
     ends.min()
 }
@@ -179,7 +179,7 @@ async fn put_in_force(
 }
 
 /// Two sets must not follow each other faster than readers can read; the second waits a little.
-async fn publish(rules: &Arc<RuleSet>, tenant: &Tenant) -> Result<Published, RuleFault> {
+async fn publish(rules: &Arc<RuleSet>, tenant: &Tenant) -> Result<PublishResult, RuleFault> {
     loop {
         let limits = RuleIndex::of(Arc::clone(rules));
         match tenant.publish(limits, monotonic_ns()) {
@@ -199,11 +199,11 @@ async fn publish(rules: &Arc<RuleSet>, tenant: &Tenant) -> Result<Published, Rul
 /// # Errors
 /// Every fault of the file; the configuration before stays in force.
 pub(super) fn config(
-    given: &Given,
+    given: &ConfigRequest,
     now: &mut Box<Config>,
     handle: &Handle,
 ) -> Result<(Vec<Fault>, Vec<Source>), Vec<Fault>> {
-    let Loaded {
+    let LoadedConfig {
         config: next,
         warnings,
         files,

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use crate::background::{Background, END_WITHIN};
 use crate::config::{DEFAULT_TENANT, TENANTS_MAX};
 use crate::rule_source::SourceSet;
-use crate::rule_source::last_good::{CONFIGURATION, Document, Fault, Key, LastGood};
+use crate::rule_source::last_good::{CONFIGURATION, Document, Key, LastGood, LastGoodFault};
 use crate::schema::source::Source;
 
 /// Sets that wait at most: one of each tenant and the configuration, and as many again.
@@ -97,7 +97,7 @@ impl RuleKeep {
     /// What is kept of a tenant from this kind of source. What cannot be taken is said and counts as nothing.
     pub(super) fn load(&self, tenant: &str, kind: &'static str) -> Option<Vec<Document>> {
         let loaded = self.store.load(&key(tenant, kind));
-        let said = |error: &Fault| tracing::warn!(event = "last_good_refused", %error, "what was kept as last good is not taken");
+        let said = |error: &LastGoodFault| tracing::warn!(event = "last_good_refused", %error, "what was kept as last good is not taken");
         loaded.inspect_err(said).ok().flatten()
     }
 

@@ -10,10 +10,10 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::assembly::Assembly;
-use super::{Ended, ready, system};
+use super::{RunEnd, ready, system};
 use crate::control::Ticking;
 use crate::door::{DOORS, Doors};
-use crate::host::Agent;
+use crate::host::AgentState;
 use crate::recording::Recorder;
 
 /// Time between two looks for the first tick.
@@ -23,7 +23,7 @@ const FIRST_TICK_LOOK: Duration = Duration::from_millis(10);
 const FIRST_TICK_LOOKS: u32 = 200;
 
 /// Serves until a signal says to end, then cleans up.
-pub(super) async fn serve(assembled: Assembly) -> Result<(), Ended> {
+pub(super) async fn serve(assembled: Assembly) -> Result<(), RunEnd> {
     let Assembly {
         keeper: mut kept,
         doors,
@@ -79,12 +79,12 @@ pub(super) fn remove_sockets(directory: &Path) {
     }
 }
 
-fn open(doors: Doors, context: Arc<Agent>) -> JoinHandle<()> {
+fn open(doors: Doors, context: Arc<AgentState>) -> JoinHandle<()> {
     tokio::spawn(doors.serve(context))
 }
 
 /// The doors answer until they are dropped; anything else is a fault.
-fn doors_ended(ended: Result<(), JoinError>) -> Ended {
+fn doors_ended(ended: Result<(), JoinError>) -> RunEnd {
     let error = match ended {
         Ok(()) => io::Error::other("they stopped by themselves"),
         Err(error) => io::Error::other(error),
@@ -93,7 +93,7 @@ fn doors_ended(ended: Result<(), JoinError>) -> Ended {
 }
 
 /// Waits for the first tick: from then on adaptive limits are in force. A machine on which none comes is served all the same.
-async fn first_tick(context: Arc<Agent>) {
+async fn first_tick(context: Arc<AgentState>) {
     for _look in 0..FIRST_TICK_LOOKS {
         if context.control.snapshot().ticks > 0 {
             return;
@@ -126,7 +126,7 @@ fn remove(socket: &Path) {
     }
 }
 
-fn listen(kind: SignalKind) -> Result<Signal, Ended> {
+fn listen(kind: SignalKind) -> Result<Signal, RunEnd> {
     signal(kind).map_err(system("cannot listen to signals"))
 }
 
@@ -138,7 +138,7 @@ struct End {
 }
 
 impl End {
-    fn new() -> Result<Self, Ended> {
+    fn new() -> Result<Self, RunEnd> {
         Ok(Self {
             terminate: listen(SignalKind::terminate())?,
             interrupt: listen(SignalKind::interrupt())?,

@@ -9,7 +9,7 @@ use super::keeper::Keeper;
 use crate::control::{ScopeSnapshot, Snapshot};
 use crate::door::{DOORS, http};
 use crate::procfs::Lack;
-use crate::procfs::{Fault, Missing};
+use crate::procfs::{Missing, NoValue};
 use crate::words::paragraph;
 
 /// Where the agent can be reached, and by what it decides.
@@ -61,7 +61,7 @@ fn example(socket: &Path) -> String {
 const fn waits(missing: Missing) -> bool {
     matches!(
         missing.fault,
-        Fault::NotSampled | Fault::FirstSample | Fault::Kernel(Lack::Starting)
+        NoValue::NotSampled | NoValue::FirstSample | NoValue::Kernel(Lack::Starting)
     )
 }
 
@@ -144,7 +144,7 @@ fn missing(scope: &ScopeSnapshot) -> impl Iterator<Item = (SignalId, Missing)> {
         let missing = reading.get().err()?;
         let elsewhere = matches!(
             missing.fault,
-            Fault::HostOnly | Fault::GroupOnly | Fault::NoListener
+            NoValue::HostOnly | NoValue::GroupOnly | NoValue::NoListener
         );
         (!elsewhere).then_some((id, missing))
     })

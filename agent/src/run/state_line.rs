@@ -2,14 +2,14 @@
 
 use crate::control::Snapshot;
 use crate::report::why;
-use crate::telemetry::reload::Refused;
+use crate::telemetry::reload::RefusedReload;
 
 /// `8 rules, 3 clients, host healthy`, and before it which socket is missing and how the last reload was refused, if so.
 pub(super) fn state_line(
     rules: usize,
     clients: usize,
     snapshot: &Snapshot,
-    refused: Option<&Refused>,
+    refused: Option<&RefusedReload>,
     missing: Option<&str>,
 ) -> String {
     let host = snapshot.scopes.first();

@@ -11,11 +11,11 @@ use crate::door::Doors;
 use crate::door::offer::Offer;
 use crate::host::tenants::Tenants;
 use crate::tenant::kept::{KEPT_FOR, WAITED_FOR};
-use crate::tenant::left::{Before, Left, NotTaken, Proved};
+use crate::tenant::left::{LastLife, LastLifeFound, NotTaken, ProvedPages};
 use crate::tenant::past_life::HandedBack;
 use crate::tenant::seat_life;
 use crate::tenant::take_up::LivingSeat;
-use crate::tenant::{Begun, CreateError, HOST, Settings, TakenUp, Tenant};
+use crate::tenant::{CreateError, HOST, PagesOrigin, TakenUp, Tenant, TenantSettings};
 
 /// How long services of the last life are waited for, whatever they do. One that finds nobody listening tries again
 /// after 400 ms at most.
@@ -43,13 +43,13 @@ pub(super) struct Taking {
 struct Wanted {
     tenant: Arc<str>,
     /// What proves them; none where they have other sizes.
-    left: Option<Left>,
+    left: Option<LastLife>,
     /// Processes that live and had a seat, once for each seat, and have not come yet.
     awaited: Vec<Process>,
     /// Whether there were any.
     lived: bool,
     /// The newest pages that were handed back.
-    found: Option<Proved>,
+    found: Option<ProvedPages>,
 }
 
 impl Taking {
@@ -63,16 +63,16 @@ impl Taking {
     ) -> Self {
         let mut taking = Self::default();
         for tenant in tenants {
-            match Left::read(directory, &tenant, geometry) {
-                Before::Usable(left) => {
+            match LastLife::read(directory, &tenant, geometry) {
+                LastLifeFound::Usable(left) => {
                     let awaited = awaited(&left);
                     taking.wanted.push(Wanted::of(tenant, awaited, Some(left)));
                 }
-                Before::OtherSizes(left) => {
+                LastLifeFound::OtherSizes(left) => {
                     let wanted = Wanted::of(tenant, awaited(&left), None);
                     taking.wanted.push(wanted);
                 }
-                Before::Unknown => taking.is_unknown |= left_sockets,
+                LastLifeFound::Unknown => taking.is_unknown |= left_sockets,
             }
         }
         if !taking.is_done() {
@@ -127,14 +127,21 @@ impl Taking {
     }
 
     /// The pages of a tenant, with what its last life has left, and how it begins.
-    fn take(&mut self, tenant: &str) -> (Option<(Left, Proved)>, Begun) {
+    fn take(&mut self, tenant: &str) -> (Option<(LastLife, ProvedPages)>, PagesOrigin) {
         let place = self
             .wanted
             .iter()
             .position(|wanted| &*wanted.tenant == tenant);
         let Some(place) = place else {
             let anew = self.is_unknown && !self.others.is_empty();
-            return (None, if anew { Begun::Anew } else { Begun::New });
+            return (
+                None,
+                if anew {
+                    PagesOrigin::Anew
+                } else {
+                    PagesOrigin::New
+                },
+            );
         };
         let Wanted {
             left,
@@ -144,7 +151,7 @@ impl Taking {
             ..
         } = self.wanted.swap_remove(place);
         match (left, found) {
-            (Some(left), Some(proved)) => (Some((left, proved)), Begun::TakenUp),
+            (Some(left), Some(proved)) => (Some((left, proved)), PagesOrigin::TakenUp),
             (left, _none) if lived => {
                 if left.is_some() && !awaited.is_empty() {
                     tracing::warn!(
@@ -155,9 +162,9 @@ impl Taking {
                          what its services have in flight does not count before one of them comes"
                     );
                 }
-                (None, Begun::Anew)
+                (None, PagesOrigin::Anew)
             }
-            _none => (None, Begun::New),
+            _none => (None, PagesOrigin::New),
         }
     }
 
@@ -184,7 +191,7 @@ impl Taking {
 }
 
 /// Processes that live and had a seat, once for each seat.
-fn awaited(left: &Left) -> Vec<Process> {
+fn awaited(left: &LastLife) -> Vec<Process> {
     let seats = left.seats.iter().filter(|seat| seat.word.live);
     let own = std::process::id();
     let others = seats.filter(|seat| seat.index != crate::tenant::AGENT_SEAT);
@@ -194,7 +201,7 @@ fn awaited(left: &Left) -> Vec<Process> {
 }
 
 impl Wanted {
-    fn of(tenant: Arc<str>, awaited: Vec<Process>, left: Option<Left>) -> Self {
+    fn of(tenant: Arc<str>, awaited: Vec<Process>, left: Option<LastLife>) -> Self {
         Self {
             tenant,
             left,
@@ -217,7 +224,7 @@ impl Wanted {
         }
     }
 
-    fn find(&mut self, proved: Proved) {
+    fn find(&mut self, proved: ProvedPages) {
         let older = match self.found.take() {
             Some(found) if found.place <= proved.place => {
                 self.found = Some(found);
@@ -237,7 +244,7 @@ impl Wanted {
 /// Makes the pages of a tenant: those that were handed back go on, otherwise they are new.
 pub(super) fn begin(
     tenant: &str,
-    settings: &Settings,
+    settings: &TenantSettings,
     taking: &mut Taking,
 ) -> Result<Box<TakenUp>, CreateError> {
     let (back, mut begun) = taking.take(tenant);
@@ -254,7 +261,7 @@ pub(super) fn begin(
                 return Ok(taken);
             }
             Err(error) => {
-                begun = Begun::Anew;
+                begun = PagesOrigin::Anew;
                 tracing::warn!(
                     event = "pages_begun_anew",
                     tenant,

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tidegate_abi::decision::{Cause, ScopeState};
-use tidegate_limits::breaker::State;
+use tidegate_limits::breaker::BreakerState;
 
 use crate::control::{Event, ScopeSnapshot, Snapshot};
 use crate::report::why;
 use crate::rule::Body;
 use crate::tenant::Tenant;
-use crate::tenant::breakers::{BreakerChange, BreakerNow};
+use crate::tenant::breakers::{BreakerEvent, BreakerNow};
 use crate::words::many;
 
 /// The scopes that are in overload and were told to be busy, since they have refused nobody yet.
@@ -132,7 +132,7 @@ fn only_observed([from, to]: [ScopeState; 2], observed: Option<u64>) -> Option<S
 }
 
 /// Logs a change of a breaker of a tenant.
-pub(super) fn breaker(tenant: &Tenant, name: &str, change: &BreakerChange) {
+pub(super) fn breaker(tenant: &Tenant, name: &str, change: &BreakerEvent) {
     let text = breaker_text(&change.now, tripped(tenant, &change.now).as_deref());
     tracing::warn!(event = "breaker_state", tenant = name, "{text}");
 }
@@ -150,13 +150,13 @@ fn tripped(tenant: &Tenant, now: &BreakerNow) -> Option<String> {
 
 fn breaker_text(now: &BreakerNow, tripped: Option<&str>) -> String {
     let did = match now.state {
-        State::Open => {
+        BreakerState::Open => {
             let by = tripped.map_or_else(String::new, |by| format!(" ({by})"));
             let times = many(now.changes.open.into(), "time");
             format!("opened{by}, {times} so far")
         }
-        State::HalfOpen => "lets a probe through".to_owned(),
-        State::Closed => "closed".to_owned(),
+        BreakerState::HalfOpen => "lets a probe through".to_owned(),
+        BreakerState::Closed => "closed".to_owned(),
     };
     format!("breaker {} of {} {did}", now.rule, now.resource)
 }
@@ -194,7 +194,7 @@ mod tests {
         let mut now = BreakerNow {
             resource: "payment".into(),
             rule: "pay-errors".to_owned(),
-            state: State::Open,
+            state: BreakerState::Open,
             left_ns: 0,
             calls: (3, 3),
             opened_by: 3.0,
@@ -207,7 +207,7 @@ mod tests {
             breaker_text(&now, Some("3 errors, threshold 2")),
             "breaker pay-errors of payment opened (3 errors, threshold 2), 1 time so far"
         );
-        now.state = State::HalfOpen;
+        now.state = BreakerState::HalfOpen;
         assert_eq!(
             breaker_text(&now, None),
             "breaker pay-errors of payment lets a probe through"

@@ -5,11 +5,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::kind::Shown;
-use super::settings::Row;
+use super::kind::ShownValue;
+use super::settings::OptionRow;
 
 /// The schema of a whole file, as text.
-pub fn file(title: &str, rows: &[Row]) -> String {
+pub fn file(title: &str, rows: &[OptionRow]) -> String {
     let mut schema = table(rows);
     if let Value::Object(members) = &mut schema {
         let dialect = json!("https://json-schema.org/draft/2020-12/schema");
@@ -20,7 +20,7 @@ pub fn file(title: &str, rows: &[Row]) -> String {
 }
 
 /// The schema of a table of options.
-pub fn table(rows: &[Row]) -> Value {
+pub fn table(rows: &[OptionRow]) -> Value {
     let properties: Map<String, Value> = rows
         .iter()
         .map(|row| (row.key.to_owned(), option(row)))
@@ -42,22 +42,22 @@ pub fn table(rows: &[Row]) -> Value {
 }
 
 /// The schema of any number of such tables.
-pub fn tables(rows: &[Row]) -> Value {
+pub fn tables(rows: &[OptionRow]) -> Value {
     json!({"type": "array", "items": table(rows)})
 }
 
-fn option(row: &Row) -> Value {
+fn option(row: &OptionRow) -> Value {
     let mut schema = row.json_schema.clone();
     let Value::Object(members) = &mut schema else {
         return schema;
     };
     let docs: Vec<&str> = row.docs.iter().map(|line| line.trim()).collect();
     let mut description = docs.join(" ");
-    if matches!(row.shown, Shown::Value(_) | Shown::Unset(_)) {
+    if matches!(row.shown, ShownValue::Value(_) | ShownValue::Unset(_)) {
         description = format!("{description} Allowed: {}.", row.allowed);
     }
     members.insert("description".to_owned(), json!(description));
-    if let Shown::Value(value) = &row.shown {
+    if let ShownValue::Value(value) = &row.shown {
         // The default as the shipped file writes it; what TOML and JSON write alike is a value here too.
         if let Ok(default) = serde_json::from_str::<Value>(value) {
             members.insert("default".to_owned(), default);

@@ -30,14 +30,14 @@ impl Idle {
 
 /// The answer for one option.
 #[derive(Debug)]
-pub struct Effect<O: 'static> {
+pub struct OptionEffect<O: 'static> {
     /// Key of the option.
     pub key: &'static str,
     /// Why it has no effect; `None` where it has one.
     pub lacking: fn(&O) -> Option<Idle>,
 }
 
-impl<O> Effect<O> {
+impl<O> OptionEffect<O> {
     /// An option that may have no effect.
     pub(crate) const fn new(key: &'static str, lacking: fn(&O) -> Option<Idle>) -> Self {
         Self { key, lacking }
@@ -55,7 +55,7 @@ impl<O> Effect<O> {
 /// Options that answer for their effect.
 pub trait Effects: Sized + 'static {
     /// An answer for each option.
-    const EFFECTS: &'static [Effect<Self>];
+    const EFFECTS: &'static [OptionEffect<Self>];
 
     /// Warns of each option of the section that has no effect.
     fn warn(&self, section: &mut Section<'_, '_>) {

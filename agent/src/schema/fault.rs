@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::source::{Source, shown};
-use crate::plain::{Escaping, Plain};
+use crate::plain::{Escaping, PlainText};
 
 /// Faults of one file that are kept; the rest is only counted.
 const FAULTS_MAX: usize = 500;
@@ -27,7 +27,7 @@ pub(super) const UNKNOWN: &str = "no such option";
 /// A file, or where something stands in it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Place {
+pub struct InFile {
     /// The path as it was given.
     pub file: Arc<str>,
     /// Where in it; `None` when the whole file is meant. In JSON its fields are beside `file`.
@@ -44,7 +44,7 @@ pub struct Point {
     pub column: usize,
 }
 
-impl Place {
+impl InFile {
     /// A file as a whole, or a directory.
     pub fn whole(file: impl Into<Arc<str>>) -> Self {
         Self {
@@ -60,13 +60,13 @@ pub struct Spot {
     /// Its name in the file.
     pub name: &'static str,
     /// Where it stands, or the table where it is absent.
-    pub place: Place,
+    pub place: InFile,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for InFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, point } = self;
-        let file = Plain(file);
+        let file = PlainText(file);
         match point {
             Some(Point { line, column }) => write!(f, "{file}:{line}:{column}"),
             None => write!(f, "{file}"),
@@ -80,7 +80,7 @@ impl fmt::Display for Place {
 pub struct Fault {
     /// Where.
     #[serde(flatten)]
-    pub place: Place,
+    pub place: InFile,
     /// Path of the option, such as `cpu.enter` or `flow[2].count`; `file` or `directory` for a whole one
     /// and `syntax` where the text is no TOML or JSON.
     pub option: String,
@@ -100,7 +100,7 @@ impl Fault {
         allowed: impl Into<String>,
         hint: impl Into<String>,
     ) -> Self {
-        Self::at(Place::whole(file), "file", value, allowed, hint)
+        Self::at(InFile::whole(file), "file", value, allowed, hint)
     }
 
     /// A fault of a directory of files.
@@ -110,7 +110,7 @@ impl Fault {
         allowed: impl Into<String>,
         hint: impl Into<String>,
     ) -> Self {
-        Self::at(Place::whole(directory), "directory", value, allowed, hint)
+        Self::at(InFile::whole(directory), "directory", value, allowed, hint)
     }
 
     /// Takes out what repeats the file, and says why: only where and what is allowed stays.
@@ -122,7 +122,7 @@ impl Fault {
 
     /// A fault at a place that is known.
     pub fn at(
-        place: Place,
+        place: InFile,
         option: impl Into<String>,
         value: impl Into<String>,
         allowed: impl Into<String>,
@@ -229,13 +229,13 @@ impl fmt::Display for Owned<'_> {
 
 /// A fault as a sink keeps it.
 #[derive(Debug)]
-struct Told {
+struct KeptFault {
     fault: Fault,
     /// Whether it is of which options a table has: one is missing there, or none is called so.
     of_shape: bool,
 }
 
-impl Told {
+impl KeptFault {
     fn line(&self) -> Option<usize> {
         self.fault.place.point.map(|point| point.line)
     }
@@ -247,7 +247,7 @@ pub struct Sink<'s> {
     source: &'s Source,
     lenient: bool,
     of_sentinel: bool,
-    faults: Vec<Told>,
+    faults: Vec<KeptFault>,
     left_off: usize,
     warnings: Vec<Fault>,
     strays: Vec<Fault>,
@@ -317,7 +317,7 @@ impl<'s> Sink<'s> {
 
     fn keep(&mut self, fault: Fault, of_shape: bool) {
         if self.faults.len() < FAULTS_MAX {
-            self.faults.push(Told { fault, of_shape });
+            self.faults.push(KeptFault { fault, of_shape });
         } else {
             self.left_off = self.left_off.saturating_add(1);
         }
@@ -401,7 +401,7 @@ impl<'s> Sink<'s> {
 
     /// Lines that have a fault by now.
     pub(crate) fn faulty_lines(&self) -> Vec<usize> {
-        self.faults.iter().filter_map(Told::line).collect()
+        self.faults.iter().filter_map(KeptFault::line).collect()
     }
 
     /// Drops the faults from the one with number `from` that come of a guess of the parser: those that stand on

@@ -4,14 +4,14 @@ use std::ops::Range;
 
 use super::fault::{Fault, Sink};
 use super::source::Source;
-use super::{Member, Node, Value, toml};
+use super::{FileMember, FileNode, Value, toml};
 
 /// Reads files, the first with what the others say over it: options of the same table replace those before, and
 /// lists of tables `[[…]]` are added to those before.
 ///
 /// # Errors
 /// Every fault of syntax, in each file.
-pub fn merged(first: Source, others: &[Source]) -> Result<(Source, Node), Vec<Fault>> {
+pub fn merged(first: Source, others: &[Source]) -> Result<(Source, FileNode), Vec<Fault>> {
     let mut faults = Vec::new();
     let mut trees = Vec::with_capacity(others.len().saturating_add(1));
     for source in std::iter::once(&first).chain(others) {
@@ -30,15 +30,15 @@ pub fn merged(first: Source, others: &[Source]) -> Result<(Source, Node), Vec<Fa
             tree.shift(start);
             tree
         })
-        .reduce(Node::overlaid)
-        .unwrap_or(Node {
+        .reduce(FileNode::overlaid)
+        .unwrap_or(FileNode {
             span: 0..0,
             value: Value::Table(Vec::new()),
         });
     Ok((source, root))
 }
 
-impl Node {
+impl FileNode {
     /// Moves all places by so many bytes.
     fn shift(&mut self, bytes: usize) {
         shift(&mut self.span, bytes);
@@ -86,21 +86,21 @@ fn shift(span: &mut Range<usize>, bytes: usize) {
 }
 
 /// Whether a list is one of tables.
-fn are_tables(items: &[Node]) -> bool {
+fn are_tables(items: &[FileNode]) -> bool {
     !items.is_empty()
         && items
             .iter()
             .all(|item| matches!(item.value, Value::Table(_)))
 }
 
-fn overlay(mut members: Vec<Member>, over: Vec<Member>) -> Vec<Member> {
+fn overlay(mut members: Vec<FileMember>, over: Vec<FileMember>) -> Vec<FileMember> {
     for later in over {
         let earlier = members.iter_mut().find(|member| member.key == later.key);
         let Some(earlier) = earlier else {
             members.push(later);
             continue;
         };
-        let nothing = Node {
+        let nothing = FileNode {
             span: 0..0,
             value: Value::Null,
         };

@@ -1,8 +1,8 @@
 //! How every file of the operator is read: one table of options, every fault at once.
 //!
-//! A file becomes a tree of [`Node`]s that know where they stand in it ([`toml`], [`json`]). A table
+//! A file becomes a tree of [`FileNode`]s that know where they stand in it ([`toml`], [`json`]). A table
 //! of options, written with `settings!`, takes that tree apart: each option has a
-//! [`Kind`](kind::Kind), which says what is allowed, reads a value and writes one. From the same table come
+//! [`Kind`](kind::OptionKind), which says what is allowed, reads a value and writes one. From the same table come
 //! the typed values, the faults and the shipped file.
 
 pub mod editor;
@@ -19,7 +19,7 @@ use std::ops::Range;
 
 /// A value of a file and the bytes it stands on.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Node {
+pub struct FileNode {
     /// Byte range in the file. Of a table with a header, the header.
     pub span: Range<usize>,
     /// The value.
@@ -38,9 +38,9 @@ pub enum Value {
     /// Text.
     Text(String),
     /// A list.
-    List(Vec<Node>),
+    List(Vec<FileNode>),
     /// A table, in the order of the file.
-    Table(Vec<Member>),
+    Table(Vec<FileMember>),
     /// JSON's `null`: the option is not given.
     Null,
     /// A value that no option takes; says what it is.
@@ -58,7 +58,7 @@ impl Value {
     }
 
     /// The members, if it is a table.
-    pub fn members(&self) -> Option<&[Member]> {
+    pub fn members(&self) -> Option<&[FileMember]> {
         if let Self::Table(members) = self {
             Some(members)
         } else {
@@ -90,11 +90,11 @@ impl Value {
 
 /// A key of a table and its value.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Member {
+pub struct FileMember {
     /// The key, without quotes.
     pub key: String,
     /// Byte range of the key.
     pub key_span: Range<usize>,
     /// The value.
-    pub node: Node,
+    pub node: FileNode,
 }

@@ -1,33 +1,33 @@
 //! A table of options as a typed struct.
 
 use super::effect::asks;
-use super::fault::{Fault, Place, Sink, Spot};
-use super::kind::{Kind, Shown};
+use super::fault::{Fault, InFile, Sink, Spot};
+use super::kind::{OptionKind, ShownValue};
 use super::source::shown;
-use super::{Member, Node, Value};
+use super::{FileMember, FileNode, Value};
 
 /// A group of options that `settings!` made.
-pub trait Settings: Clone + Default {
+pub trait OptionTable: Clone + Default {
     /// Takes its options out of a section; what is absent or at fault is as in `base`.
     fn read(section: &mut Section<'_, '_>, base: &Self) -> Self;
     /// Checks what no option can check alone.
     fn check(&self, _section: &mut Section<'_, '_>) {}
     /// Its options with their present values, for the shipped file.
-    fn rows(&self) -> Vec<Row>;
+    fn rows(&self) -> Vec<OptionRow>;
 
     /// Keys of the options that hold what they hold by default.
     fn unset(&self) -> Vec<&'static str> {
         let defaults = Self::default().rows();
         let rows = self.rows().into_iter().zip(defaults);
         // What must be given shows an example whatever it holds.
-        let holds = |row: &Row| !matches!(row.shown, Shown::Unset(_));
+        let holds = |row: &OptionRow| !matches!(row.shown, ShownValue::Unset(_));
         rows.filter(|(row, default)| holds(row) && row.shown == default.shown)
             .map(|(row, _default)| row.key)
             .collect()
     }
 
     /// Reads and checks a whole table.
-    fn take(node: &Node, base: &Self, path: &str, sink: &mut Sink<'_>) -> Option<Self> {
+    fn take(node: &FileNode, base: &Self, path: &str, sink: &mut Sink<'_>) -> Option<Self> {
         let mut section = Section::open(node, path, sink)?;
         let settings = Self::read(&mut section, base);
         section.close();
@@ -40,7 +40,7 @@ pub trait Settings: Clone + Default {
 
 /// One option of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct OptionRow {
     /// Its key.
     pub key: &'static str,
     /// Its description, line by line.
@@ -48,18 +48,18 @@ pub struct Row {
     /// What it may hold.
     pub allowed: String,
     /// What it holds.
-    pub shown: Shown,
+    pub shown: ShownValue,
     /// What each table of a list `[[key]]` holds.
-    pub items: Vec<Vec<Row>>,
+    pub items: Vec<Vec<OptionRow>>,
     /// Whether the file must give it.
     pub required: bool,
     /// What it may hold, as a JSON Schema.
     pub json_schema: serde_json::Value,
 }
 
-impl Row {
+impl OptionRow {
     /// Adds the row of an option to those of its group.
-    pub(crate) fn add<K: Kind>(
+    pub(crate) fn add<K: OptionKind>(
         rows: &mut Vec<Self>,
         (key, docs): (&'static str, &'static [&'static str]),
         kind: &K,
@@ -81,8 +81,8 @@ impl Row {
 #[derive(Debug)]
 pub struct Section<'n, 's> {
     path: &'n str,
-    node: &'n Node,
-    members: &'n [Member],
+    node: &'n FileNode,
+    members: &'n [FileMember],
     known: Vec<&'static str>,
     ignored: Vec<&'static str>,
     names: &'static [(&'static str, &'static str)],
@@ -93,7 +93,7 @@ pub struct Section<'n, 's> {
 
 impl<'n, 's> Section<'n, 's> {
     /// Opens a table; anything else is a fault.
-    pub fn open(node: &'n Node, path: &'n str, sink: &'n mut Sink<'s>) -> Option<Self> {
+    pub fn open(node: &'n FileNode, path: &'n str, sink: &'n mut Sink<'s>) -> Option<Self> {
         let Value::Table(members) = &node.value else {
             sink.refuse(&node.span, path, "a table of options", "");
             return None;
@@ -111,7 +111,12 @@ impl<'n, 's> Section<'n, 's> {
     }
 
     /// Takes an option; `base` where it is absent or at fault.
-    pub fn take<K: Kind>(&mut self, key: &'static str, kind: &K, base: &K::Output) -> K::Output
+    pub fn take<K: OptionKind>(
+        &mut self,
+        key: &'static str,
+        kind: &K,
+        base: &K::Output,
+    ) -> K::Output
     where
         K::Output: Clone,
     {
@@ -228,12 +233,12 @@ impl<'n, 's> Section<'n, 's> {
     }
 
     /// Where the table stands.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> InFile {
         self.sink.source().place(self.node.span.start)
     }
 
     /// Where an option stands, or the table where it is absent.
-    fn place_of(&self, key: &str) -> Place {
+    fn place_of(&self, key: &str) -> InFile {
         let node = self.find(key).unwrap_or(self.node);
         self.sink.source().place(node.span.start)
     }
@@ -252,8 +257,8 @@ impl<'n, 's> Section<'n, 's> {
     }
 
     /// Each stray key with what is allowed and a hint.
-    fn unknown(&self) -> Vec<(&'n Member, String, String)> {
-        let mut seen: Vec<&Member> = Vec::new();
+    fn unknown(&self) -> Vec<(&'n FileMember, String, String)> {
+        let mut seen: Vec<&FileMember> = Vec::new();
         let mut stray = Vec::new();
         for member in self.members {
             let key = member.key.as_str();
@@ -279,14 +284,14 @@ impl<'n, 's> Section<'n, 's> {
         stray
     }
 
-    fn member(&self, key: &str) -> Option<&'n Member> {
+    fn member(&self, key: &str) -> Option<&'n FileMember> {
         let found = self.members.iter().find(|member| member.key == key);
         found.filter(|member| member.node.value != Value::Null)
     }
 
     /// The value of an option; `group.key` looks into a table in this one, `list[2].key` into an
     /// item of a list.
-    fn find(&self, key: &str) -> Option<&'n Node> {
+    fn find(&self, key: &str) -> Option<&'n FileNode> {
         let mut found = self.node;
         for part in self.name_of(key).split(['.', '[']) {
             found = match (&found.value, part.strip_suffix(']')) {
@@ -363,7 +368,7 @@ macro_rules! settings {
                 Self { $($field: $default,)+ }
             }
         }
-        impl $crate::schema::settings::Settings for $name {
+        impl $crate::schema::settings::OptionTable for $name {
             fn read(
                 section: &mut $crate::schema::settings::Section<'_, '_>,
                 base: &Self,
@@ -382,13 +387,13 @@ macro_rules! settings {
                     $check(self, section);
                 }
             )?
-            fn rows(&self) -> Vec<$crate::schema::settings::Row> {
+            fn rows(&self) -> Vec<$crate::schema::settings::OptionRow> {
                 let Self { $($field,)+ } = self;
                 let mut rows = Vec::new();
                 $({
                     let kind = $kind;
                     let key = $crate::schema::settings::settings!(@key $field $($key)?);
-                    $crate::schema::settings::Row::add(&mut rows, (key, &[$($doc,)+]), &kind, $field);
+                    $crate::schema::settings::OptionRow::add(&mut rows, (key, &[$($doc,)+]), &kind, $field);
                 })+
                 rows
             }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::fault::{Fault, Place, Point};
+use super::fault::{Fault, InFile, Point};
 use crate::plain::plain;
 
 /// Largest file that is read, in bytes.
@@ -147,7 +147,7 @@ impl Source {
     }
 
     /// Line and column of a byte. A byte past the end counts as the end.
-    pub fn place(&self, byte: usize) -> Place {
+    pub fn place(&self, byte: usize) -> InFile {
         let byte = self.text.floor_char_boundary(byte);
         let line = self.lines_to(byte);
         let start = line.checked_sub(1).and_then(|index| self.lines.get(index));
@@ -155,7 +155,7 @@ impl Source {
         let column = before.map_or(0, |text| text.chars().count());
         let (file_start, name) = self.file_of(byte);
         let lines_before = self.lines_to(file_start).saturating_sub(1);
-        Place {
+        InFile {
             file: Arc::clone(name),
             point: Some(Point {
                 line: line.saturating_sub(lines_before),
@@ -165,7 +165,7 @@ impl Source {
     }
 
     /// Place of a byte column (from 1) of a line (from 1), as some parsers count.
-    pub fn place_at(&self, line: usize, byte_column: usize) -> Place {
+    pub fn place_at(&self, line: usize, byte_column: usize) -> InFile {
         let start = line.checked_sub(1).and_then(|index| self.lines.get(index));
         let offset = byte_column.saturating_sub(1);
         self.place(start.map_or(0, |start| start.saturating_add(offset)))

@@ -6,14 +6,14 @@ use toml::de::{DeInteger, DeTable, DeValue};
 
 use super::fault::{Fault, SYNTAX, Sink, TWICE};
 use super::source::shown;
-use super::{Member, Node, Value};
+use super::{FileMember, FileNode, Value};
 
 /// Parses the text of the sink's file and lets `take` have the tree.
 ///
 /// Syntax faults go into the sink, and what could be read in spite of them is in the tree. What `take` says of the
 /// same lines is left out, and of the same tables which options are missing or unknown there: after a header
 /// that is not whole, the parser takes options for those of another table.
-pub fn read<T>(sink: &mut Sink<'_>, take: impl FnOnce(&Node, &mut Sink<'_>) -> T) -> T {
+pub fn read<T>(sink: &mut Sink<'_>, take: impl FnOnce(&FileNode, &mut Sink<'_>) -> T) -> T {
     let root = parse(sink);
     let lines = sink.faulty_lines();
     let output = take(&root, sink);
@@ -35,7 +35,7 @@ fn tables_around(text: &str, lines: &[usize]) -> Vec<Range<usize>> {
     lines.iter().map(around).collect()
 }
 
-pub(super) fn parse(sink: &mut Sink<'_>) -> Node {
+pub(super) fn parse(sink: &mut Sink<'_>) -> FileNode {
     let text = sink.source().text();
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in errors {
@@ -47,7 +47,7 @@ pub(super) fn parse(sink: &mut Sink<'_>) -> Node {
         };
         sink.push(Fault::at(place, SYNTAX, value, "TOML", hint));
     }
-    Node {
+    FileNode {
         span: 0..0,
         value: table_value(table.get_ref()),
     }
@@ -117,12 +117,12 @@ fn stands_twice(text: &str, span: &Range<usize>) -> (String, String) {
 }
 
 fn table_value(table: &DeTable<'_>) -> Value {
-    let mut members: Vec<Member> = table
+    let mut members: Vec<FileMember> = table
         .iter()
-        .map(|(key, value)| Member {
+        .map(|(key, value)| FileMember {
             key: key.get_ref().to_string(),
             key_span: key.span(),
-            node: Node {
+            node: FileNode {
                 span: value.span(),
                 value: node_value(value.get_ref()),
             },
@@ -145,7 +145,7 @@ fn node_value(value: &DeValue<'_>) -> Value {
         DeValue::Datetime(_) => Value::Other("a date or time"),
         DeValue::Array(list) => Value::List(
             list.iter()
-                .map(|one| Node {
+                .map(|one| FileNode {
                     span: one.span(),
                     value: node_value(one.get_ref()),
                 })

@@ -12,7 +12,7 @@ use rustix::net::{
 };
 
 use super::parse::sock_diag::{self, Message};
-use crate::procfs::Fault;
+use crate::procfs::NoValue;
 
 /// The kernel fills at most so much of a packet.
 const BUFFER: usize = 32 * 1024;
@@ -38,7 +38,7 @@ impl AcceptQueues {
     ///
     /// # Errors
     /// The kernel, or a sandbox, has no such sockets.
-    pub fn open() -> Result<Self, Fault> {
+    pub fn open() -> Result<Self, NoValue> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let family = AddressFamily::NETLINK;
         let socket = socket_with(family, SocketType::RAW, flags, Some(netlink::SOCK_DIAG));
@@ -53,7 +53,7 @@ impl AcceptQueues {
     ///
     /// # Errors
     /// The kernel does not answer; some sockets may have been told by then.
-    pub fn each(&mut self, mut told: impl FnMut(u64, u32)) -> Result<(), Fault> {
+    pub fn each(&mut self, mut told: impl FnMut(u64, u32)) -> Result<(), NoValue> {
         for family in [libc::AF_INET, libc::AF_INET6] {
             self.sequence = self.sequence.wrapping_add(1);
             let question = question(u8::try_from(family).unwrap_or(0), self.sequence);
@@ -64,7 +64,7 @@ impl AcceptQueues {
     }
 
     /// Takes one packet; true when it was the last one.
-    fn hear(&mut self, told: &mut impl FnMut(u64, u32)) -> Result<bool, Fault> {
+    fn hear(&mut self, told: &mut impl FnMut(u64, u32)) -> Result<bool, NoValue> {
         let received = recv(&self.socket, &mut *self.buffer, RecvFlags::empty());
         let (length, _whole) = received.map_err(refused)?;
         let packet = self.buffer.get(..length).unwrap_or_default();
@@ -72,7 +72,7 @@ impl AcceptQueues {
             match message {
                 Message::Listener { cookie, waiting } => told(cookie, waiting),
                 Message::Done => return Ok(true),
-                Message::Refused(errno) => return Err(Fault::Os(errno)),
+                Message::Refused(errno) => return Err(NoValue::Os(errno)),
                 Message::Other => {}
             }
         }
@@ -81,8 +81,8 @@ impl AcceptQueues {
     }
 }
 
-fn refused(errno: Errno) -> Fault {
-    Fault::Os(errno.raw_os_error())
+fn refused(errno: Errno) -> NoValue {
+    NoValue::Os(errno.raw_os_error())
 }
 
 /// The question for all listening TCP sockets of a family.

@@ -11,8 +11,8 @@ use super::reading::Readings;
 use super::runqueue::Neighbour;
 use super::same_processes::{Proved, SameProcesses, proved_places};
 use crate::procfs::kept_file::ReadBuffer;
-use crate::procfs::{Fault, Missing};
 use crate::procfs::{Layout, Places};
+use crate::procfs::{Missing, NoValue};
 
 /// Most groups that are watched at once; with the host they fill the board's scopes.
 pub const GROUPS_MAX: usize = tidegate_abi::geometry::SCOPES_MAX as usize - 1;
@@ -38,7 +38,7 @@ pub struct PatternKey(pub(crate) usize);
 
 /// One watched control group.
 #[derive(Debug)]
-pub struct Group {
+pub struct WatchedGroup {
     life: u64,
     path: PathBuf,
     dir: PathBuf,
@@ -54,7 +54,7 @@ pub struct Group {
     readings: Readings,
 }
 
-impl Group {
+impl WatchedGroup {
     /// Its path below the mount of the cpu controller, beginning with `/`.
     pub fn path(&self) -> &Path {
         &self.path
@@ -96,10 +96,10 @@ impl Group {
     }
 
     /// Why no JVM is known in it, where that is so; `None` before the first look as well.
-    pub(super) fn without_jvm(&self) -> Option<Fault> {
+    pub(super) fn without_jvm(&self) -> Option<NoValue> {
         let none_seen = self.processes.jvms()?.is_empty();
         let unseen = self.processes.unseen();
-        none_seen.then(|| unseen.map_or(Fault::NoJvm, |missing| missing.fault))
+        none_seen.then(|| unseen.map_or(NoValue::NoJvm, |missing| missing.fault))
     }
 
     /// A group that nothing was read of yet.
@@ -182,7 +182,7 @@ fn first_proofs(same: Option<&SameProcesses>) -> Proved {
 /// All watched groups.
 #[derive(Debug)]
 pub(crate) struct Groups {
-    slots: Vec<Option<Box<Group>>>,
+    slots: Vec<Option<Box<WatchedGroup>>>,
     above: Above,
     lives: u64,
     /// The slot whose threads are looked at first in the next tick.
@@ -213,7 +213,7 @@ impl Groups {
         if !dir.is_dir() {
             return Err(Missing {
                 source: "cgroup",
-                fault: Fault::Os(libc::ENOENT),
+                fault: NoValue::Os(libc::ENOENT),
             });
         }
         // One directory of the cpu controller, one group, wherever the other hierarchies have its processes.
@@ -222,11 +222,11 @@ impl Groups {
         }
         let slot = self.free_slot().ok_or(Missing {
             source: "cgroup",
-            fault: Fault::TooMany,
+            fault: NoValue::TooMany,
         })?;
         self.lives = self.lives.saturating_add(1);
         let path = Path::new("/").join(&cpu.below);
-        let group = Group::boxed(self.lives, (path, dir), places, &mut self.above);
+        let group = WatchedGroup::boxed(self.lives, (path, dir), places, &mut self.above);
         match self.slots.get_mut(slot) {
             Some(free) => *free = Some(group),
             None => self.slots.push(Some(group)),
@@ -362,18 +362,18 @@ impl Groups {
     }
 
     /// The group in a place.
-    pub(super) fn at(&self, place: usize) -> Option<&Group> {
+    pub(super) fn at(&self, place: usize) -> Option<&WatchedGroup> {
         self.slots.get(place)?.as_deref()
     }
 
     /// Every group with its place.
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut Group)> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut WatchedGroup)> {
         let slots = self.slots.iter_mut().enumerate();
         slots.filter_map(|(place, group)| Some((place, group.as_deref_mut()?)))
     }
 
     /// The group of a key, if it is still there.
-    pub(crate) fn get(&self, key: GroupKey) -> Option<&Group> {
+    pub(crate) fn get(&self, key: GroupKey) -> Option<&WatchedGroup> {
         self.slots
             .get(key.slot)?
             .as_deref()
@@ -381,7 +381,7 @@ impl Groups {
     }
 
     /// Every group with its key.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (GroupKey, &Group)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (GroupKey, &WatchedGroup)> {
         self.slots.iter().enumerate().filter_map(|(slot, group)| {
             let group = group.as_deref()?;
             Some((

@@ -8,7 +8,7 @@ use tidegate_abi::signal::SignalId;
 
 use super::fixture::{SECOND_NS, Tree, close, missing, value};
 use super::sampler::Sampler;
-use crate::procfs::Fault;
+use crate::procfs::NoValue;
 use crate::procfs::readable;
 
 const STAT: (&str, &str) = ("proc/stat", "cpu  1 0 0 9\ncpu0 1 0 0 9\ncpu1 1 0 0 9\n");
@@ -98,7 +98,7 @@ fn pressure_of_all_processes_is_not_told_as_the_groups_own() {
     sampler.sample(SECOND_NS);
     assert_eq!(
         missing(&sampler, key, SignalId::PsiCpu).fault,
-        Fault::NotSetApart
+        NoValue::NotSetApart
     );
 }
 
@@ -117,7 +117,7 @@ fn a_path_without_members_is_looked_for_under_the_same_name() {
     tree.write(&[("cgroup/cpu/c/cgroup.procs", "")]);
     let (sampler, key) = tree.watching("/c");
     let used = missing(&sampler, key, SignalId::UsedCpus);
-    assert_eq!((used.source, used.fault), ("cpuacct", Fault::OutOfSight));
+    assert_eq!((used.source, used.fault), ("cpuacct", NoValue::OutOfSight));
     close(value(&sampler, key, SignalId::EffectiveCpus), 0.2);
 }
 
@@ -192,7 +192,7 @@ fn a_mount_that_shows_one_container_only_is_resolved() {
     for pid in [9, 10] {
         assert_eq!(
             sampler.watch_process(pid).unwrap_err().fault,
-            Fault::OutOfSight
+            NoValue::OutOfSight
         );
     }
 }
@@ -228,7 +228,7 @@ fn a_controller_that_is_mounted_elsewhere_is_not_mounted_for_us() {
     ]);
     assert_eq!(
         tree.sampler().watch_process(5).unwrap_err().fault,
-        Fault::NotMounted
+        NoValue::NotMounted
     );
 }
 
@@ -293,7 +293,7 @@ fn field_s1_a_group_is_measured_by_its_own_counters_or_not_at_all() {
         sampler.sample(second * SECOND_NS);
         let used = missing(&sampler, key, SignalId::UsedCpus);
         assert!(
-            matches!(used.fault, Fault::OtherProcesses | Fault::NotSampled),
+            matches!(used.fault, NoValue::OtherProcesses | NoValue::NotSampled),
             "{used}"
         );
     }
@@ -312,7 +312,7 @@ fn field_s1_a_group_is_measured_by_its_own_counters_or_not_at_all() {
     }
     assert_eq!(
         missing(&sampler, key, SignalId::Cpu).fault,
-        Fault::OtherProcesses
+        NoValue::OtherProcesses
     );
 }
 
@@ -342,7 +342,7 @@ fn field_s1_a_group_that_stays_as_it_is_is_looked_at_less_often_and_at_once_when
     settled(&mut sampler, &tree);
     join(&tree, "/g", "/");
     let left = fault_after(&mut sampler, key, 5);
-    assert_eq!(left, Some(Fault::OtherProcesses));
+    assert_eq!(left, Some(NoValue::OtherProcesses));
     // Another comes and is in one of them alone.
     let tree = apart("/g", "/g");
     let mut sampler = tree.sampler();
@@ -354,7 +354,7 @@ fn field_s1_a_group_that_stays_as_it_is_is_looked_at_less_often_and_at_once_when
         ("cgroup/cpuacct/cgroup.procs", "6\n"),
     ]);
     let came = fault_after(&mut sampler, key, 2);
-    assert_eq!(came, Some(Fault::OtherProcesses));
+    assert_eq!(came, Some(NoValue::OtherProcesses));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! From counters to rates: what grew since the last sample, and in what time.
 
-use crate::procfs::Fault;
+use crate::procfs::NoValue;
 
 /// How much a counter grew, and in what time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,17 +30,17 @@ impl Meter {
     /// # Errors
     /// The first sample has nothing to compare with; a counter that went back is taken as a new
     /// beginning and this sample is discarded; without time there is no rate.
-    pub(crate) fn step(&mut self, now_ns: u64, count: u64) -> Result<Step, Fault> {
+    pub(crate) fn step(&mut self, now_ns: u64, count: u64) -> Result<Step, NoValue> {
         let Some((last_ns, last_count)) = self.last else {
             self.last = Some((now_ns, count));
-            return Err(Fault::FirstSample);
+            return Err(NoValue::FirstSample);
         };
         let elapsed_ns = now_ns.saturating_sub(last_ns);
         if elapsed_ns == 0 {
-            return Err(Fault::NoTimePassed);
+            return Err(NoValue::NoTimePassed);
         }
         self.last = Some((now_ns, count));
-        let grown = count.checked_sub(last_count).ok_or(Fault::WentBack)?;
+        let grown = count.checked_sub(last_count).ok_or(NoValue::WentBack)?;
         Ok(Step { elapsed_ns, grown })
     }
 }
@@ -62,9 +62,9 @@ mod tests {
     #[test]
     fn a_rate_needs_two_samples_and_time_between_them() {
         let mut meter = Meter::default();
-        assert_eq!(meter.step(10, 100), Err(Fault::FirstSample));
-        assert_eq!(meter.step(10, 100), Err(Fault::NoTimePassed));
-        assert_eq!(meter.step(9, 100), Err(Fault::NoTimePassed));
+        assert_eq!(meter.step(10, 100), Err(NoValue::FirstSample));
+        assert_eq!(meter.step(10, 100), Err(NoValue::NoTimePassed));
+        assert_eq!(meter.step(9, 100), Err(NoValue::NoTimePassed));
         assert_eq!(
             meter.step(30, 110),
             Ok(Step {
@@ -78,7 +78,7 @@ mod tests {
     fn a_step_back_costs_one_sample() {
         let mut meter = Meter::default();
         meter.step(10, 100).unwrap_err();
-        assert_eq!(meter.step(20, 40), Err(Fault::WentBack));
+        assert_eq!(meter.step(20, 40), Err(NoValue::WentBack));
         assert_eq!(
             meter.step(30, 50),
             Ok(Step {

@@ -70,13 +70,13 @@ mod truth;
 
 pub use accept_queue::AcceptQueues;
 pub use cgroup::{CpusBusy, Limiter};
-pub use groups::{GROUPS_MAX, Group, GroupKey, PatternKey};
+pub use groups::{GROUPS_MAX, GroupKey, PatternKey, WatchedGroup};
 pub use host::online_cpus;
 pub use pressure_trigger::{
-    Fired, Pressure, PressureTriggers, TriggerForm, TriggerRefusal, TriggerStates,
+    FiredTriggers, Pressure, PressureTriggers, TriggerForm, TriggerRefusal, TriggerStates,
 };
 pub use processes::{ThreadGroup, TopThreads};
 pub use reading::{Reading, Readings};
 pub use runqueue::Neighbour;
 pub use sampler::Sampler;
-pub use search::{Found, NoGroup};
+pub use search::{GroupMatches, NoGroup};

@@ -8,7 +8,7 @@ use super::meter::Meter;
 use super::parse::pressure;
 use super::reading::Readings;
 use crate::procfs::kept_file::{KeptFile, ReadBuffer};
-use crate::procfs::{Fault, Missing, Named as _};
+use crate::procfs::{Missing, NamedSource as _, NoValue};
 
 const NS_PER_US: u64 = 1000;
 
@@ -74,10 +74,10 @@ impl PressureFile {
 
 /// Growth of the stall time over the time that passed. The kernel brings the total up to date at
 /// each read, so this is the share of the last tick and not of the last ten seconds.
-fn share(meter: &mut Meter, now_ns: u64, stalled_us: Result<u64, Fault>) -> Result<f64, Fault> {
+fn share(meter: &mut Meter, now_ns: u64, stalled_us: Result<u64, NoValue>) -> Result<f64, NoValue> {
     let total_ns = stalled_us?
         .checked_mul(NS_PER_US)
-        .ok_or(Fault::Malformed("total"))?;
+        .ok_or(NoValue::Malformed("total"))?;
     // The read comes a little after `now_ns`, hence a share can come out just above the whole.
     Ok(meter.step(now_ns, total_ns)?.rate().min(1.0))
 }

@@ -3,13 +3,13 @@
 use tidegate_abi::kernel::group::ELSEWHERE;
 use tidegate_abi::signal::SignalId;
 
-use super::groups::{Group, Groups};
+use super::groups::{Groups, WatchedGroup};
 use super::meter::to_f64;
 use super::reading::Readings;
 use super::runqueue::{self, Neighbour, RunqueueWatch, SOURCE, Sight};
 use crate::ebpf::{PauseTable, TickEnd, Watched};
 use crate::procfs::Lack;
-use crate::procfs::{Fault, Named as _};
+use crate::procfs::{NamedSource as _, NoValue};
 
 const NS_PER_S: f64 = 1e9;
 
@@ -120,14 +120,19 @@ impl KernelSignals {
     }
 }
 
-fn sample_group(now_ns: u64, seen: Sight<'_>, own: Option<(u32, &PauseTable)>, group: &mut Group) {
+fn sample_group(
+    now_ns: u64,
+    seen: Sight<'_>,
+    own: Option<(u32, &PauseTable)>,
+    group: &mut WatchedGroup,
+) {
     let without_jvm = group.without_jvm();
     let (kernel, out) = group.kernel_and_readings();
     let Some((slot, pauses)) = own else {
         runqueue::lack(out, Lack::NoSlot);
         out.set(
             SignalId::GcPause,
-            Err(Fault::Kernel(Lack::NoSlot)).named(SOURCE),
+            Err(NoValue::Kernel(Lack::NoSlot)).named(SOURCE),
         );
         return runqueue::tell_share(out);
     };
@@ -141,9 +146,9 @@ fn sample_group(now_ns: u64, seen: Sight<'_>, own: Option<(u32, &PauseTable)>, g
         Ok(to_f64(totals.longest_ns) / NS_PER_S)
     } else {
         let unseen = if pauses.is_denied() {
-            Fault::Kernel(Lack::NoProbes)
+            NoValue::Kernel(Lack::NoProbes)
         } else {
-            Fault::NoPause
+            NoValue::NoPause
         };
         Err(without_jvm.unwrap_or(unseen))
     };
@@ -160,7 +165,7 @@ fn tell_groups(end: &TickEnd, told: &mut Vec<u64>, groups: &mut Groups) -> bool 
     }
     for (place, told) in told.iter_mut().enumerate() {
         let group = groups.at(place);
-        let life = group.map_or(0, Group::life);
+        let life = group.map_or(0, WatchedGroup::life);
         let Some(slot) = slot_of(place).filter(|slot| *slot < end.slots()) else {
             return changed;
         };
@@ -180,14 +185,14 @@ fn tell_groups(end: &TickEnd, told: &mut Vec<u64>, groups: &mut Groups) -> bool 
 /// What no program ever tells of the host.
 fn group_only(host: &mut Readings) {
     for id in [SignalId::GcPause, SignalId::PreemptedBy] {
-        host.set(id, Err(Fault::GroupOnly).named(SOURCE));
+        host.set(id, Err(NoValue::GroupOnly).named(SOURCE));
     }
 }
 
 fn missing(lack: Lack, host: &mut Readings, groups: &mut Groups) {
     let tell = |out: &mut Readings| {
         runqueue::lack(out, lack);
-        out.set(SignalId::GcPause, Err(Fault::Kernel(lack)).named(SOURCE));
+        out.set(SignalId::GcPause, Err(NoValue::Kernel(lack)).named(SOURCE));
         runqueue::tell_share(out);
     };
     tell(host);
@@ -214,10 +219,10 @@ mod tests {
         KernelSignals::without().sample(1, &mut host, &mut groups);
         assert_eq!(host.value(SignalId::RunqueueWait), Some(3.0));
         let missing = host.get(SignalId::RunqueueWaitP99).get().unwrap_err();
-        assert_eq!(missing.fault, Fault::Kernel(Lack::SwitchedOff));
+        assert_eq!(missing.fault, NoValue::Kernel(Lack::SwitchedOff));
         for id in [SignalId::GcPause, SignalId::PreemptedBy] {
             let missing = host.get(id).get().unwrap_err();
-            assert_eq!(missing.fault, Fault::GroupOnly, "{}", id.name());
+            assert_eq!(missing.fault, NoValue::GroupOnly, "{}", id.name());
         }
     }
 

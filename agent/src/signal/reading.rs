@@ -2,7 +2,7 @@
 
 use tidegate_abi::signal::SignalId;
 
-use crate::procfs::{Fault, Missing};
+use crate::procfs::{Missing, NoValue};
 
 /// One value of one signal: a finite number, or the reason why there is none. Never a made-up 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -10,7 +10,7 @@ pub struct Reading(Result<f64, Missing>);
 
 impl Reading {
     /// A reading without a value.
-    pub const fn missing(source: &'static str, fault: Fault) -> Self {
+    pub const fn missing(source: &'static str, fault: NoValue) -> Self {
         Self(Err(Missing { source, fault }))
     }
 
@@ -18,7 +18,7 @@ impl Reading {
     pub fn new(source: &'static str, result: Result<f64, Missing>) -> Self {
         match result {
             Ok(value) if value.is_finite() => Self(Ok(value)),
-            Ok(_not_finite) => Self::missing(source, Fault::NotFinite),
+            Ok(_not_finite) => Self::missing(source, NoValue::NotFinite),
             Err(missing) => Self(Err(missing)),
         }
     }
@@ -44,12 +44,12 @@ pub struct Readings([Reading; SignalId::COUNT]);
 impl Readings {
     /// A table in which nothing was measured yet.
     pub const fn new() -> Self {
-        Self([Reading::missing("sampler", Fault::NotSampled); SignalId::COUNT])
+        Self([Reading::missing("sampler", NoValue::NotSampled); SignalId::COUNT])
     }
 
     /// The reading of a signal.
     pub fn get(&self, id: SignalId) -> Reading {
-        let unknown = Reading::missing("sampler", Fault::NotSampled);
+        let unknown = Reading::missing("sampler", NoValue::NotSampled);
         self.0
             .get(usize::from(id as u8))
             .copied()

@@ -5,7 +5,7 @@ use tidegate_abi::signal::SignalId;
 
 use super::fixture::{SECOND_NS, Tree};
 use super::reading::Readings;
-use crate::procfs::Fault;
+use crate::procfs::NoValue;
 
 /// As of a pressure file with PSI off, of a group that was removed, of a failing disk, and of a sandbox.
 const ERRORS: [i32; 4] = [libc::EOPNOTSUPP, libc::ENODEV, libc::EIO, libc::EACCES];
@@ -145,7 +145,7 @@ fn fail_each(files: &[File]) {
                         continue;
                     }
                     let fault = seen.get().map_err(|missing| missing.fault);
-                    assert_eq!(fault, Err(Fault::Os(errno)), "{name}: {id:?}");
+                    assert_eq!(fault, Err(NoValue::Os(errno)), "{name}: {id:?}");
                     told += 1;
                 }
             }

@@ -2,64 +2,66 @@
 
 use tidegate_abi::signal::SignalId;
 
-use crate::procfs::{Fault, Missing};
+use crate::procfs::{Missing, NoValue};
 
 impl Missing {
     /// What to do to have this signal, in a few words.
     pub fn remedy(self, id: SignalId) -> &'static str {
         match self.fault {
-            Fault::NotSampled
-            | Fault::FirstSample
-            | Fault::NoTimePassed
-            | Fault::WentBack
-            | Fault::Implausible
-            | Fault::Frozen
-            | Fault::NotFinite => "wait for the next sample",
-            Fault::TooFewPeriods | Fault::Idle => "wait until the group has work to do",
-            Fault::Os(errno) => of_errno(errno, id),
-            Fault::Empty | Fault::TooLarge | Fault::NoField(_) | Fault::Malformed(_) => {
+            NoValue::NotSampled
+            | NoValue::FirstSample
+            | NoValue::NoTimePassed
+            | NoValue::WentBack
+            | NoValue::Implausible
+            | NoValue::Frozen
+            | NoValue::NotFinite => "wait for the next sample",
+            NoValue::TooFewPeriods | NoValue::Idle => "wait until the group has work to do",
+            NoValue::Os(errno) => of_errno(errno, id),
+            NoValue::Empty | NoValue::TooLarge | NoValue::NoField(_) | NoValue::Malformed(_) => {
                 "a kernel, or a sandbox, that fills this file as Linux does"
             }
-            Fault::NoQuota => {
+            NoValue::NoQuota => {
                 "set a quota, such as CPUQuota= of the unit; without one nothing throttles"
             }
-            Fault::NoQuotaInSight => {
+            NoValue::NoQuotaInSight => {
                 "nothing, if the container has none; else run the agent outside of it"
             }
-            Fault::OverCpus => "declare the CPUs of the group: cpus in its [[scope]]",
-            Fault::OtherProcesses => {
+            NoValue::OverCpus => "declare the CPUs of the group: cpus in its [[scope]]",
+            NoValue::OtherProcesses => {
                 "let its processes join the same group in the hierarchy of every controller"
             }
-            Fault::MoreThanThreads => "nothing: the kernel counts wrong",
-            Fault::NotTold => "nothing: this kernel or sandbox does not tell it",
-            Fault::NotItsOwn => "give each container a /tmp of its own",
-            Fault::UnknownCollector => "an agent that knows this collector",
-            Fault::CountsConcurrent | Fault::NoFullGc => "nothing: this collector does not tell it",
-            Fault::HiddenProcesses => {
+            NoValue::MoreThanThreads => "nothing: the kernel counts wrong",
+            NoValue::NotTold => "nothing: this kernel or sandbox does not tell it",
+            NoValue::NotItsOwn => "give each container a /tmp of its own",
+            NoValue::UnknownCollector => "an agent that knows this collector",
+            NoValue::CountsConcurrent | NoValue::NoFullGc => {
+                "nothing: this collector does not tell it"
+            }
+            NoValue::HiddenProcesses => {
                 "run the agent as root, or mount /proc without hidepid or with gid= of a group that the agent is in"
             }
-            Fault::StillLooking => "nothing: it comes when all threads were looked at",
-            Fault::NotMounted => "mount the controller where this process sees it",
-            Fault::OutOfSight => "run outside the container, or mount the host's cgroups into it",
-            Fault::NotSetApart => {
+            NoValue::StillLooking => "nothing: it comes when all threads were looked at",
+            NoValue::NotMounted => "mount the controller where this process sees it",
+            NoValue::OutOfSight => "run outside the container, or mount the host's cgroups into it",
+            NoValue::NotSetApart => {
                 "a host with cgroup v2 alone, or the same group in the unified hierarchy too"
             }
-            Fault::Undefined => "cannot be had on this kernel",
-            Fault::HostOnly => "look at the scope host",
-            Fault::GroupOnly => "look at the scope of a group",
-            Fault::NoCollector | Fault::NoJvm => "start a JVM in the group",
-            Fault::NoPerfData => "start the JVM without -XX:-UsePerfData; other JVMs keep none",
-            Fault::NoListener => "let the service call watch_listener of the client",
-            Fault::HiddenListener => {
+            NoValue::Undefined => "cannot be had on this kernel",
+            NoValue::HostOnly => "look at the scope host",
+            NoValue::GroupOnly => "look at the scope of a group",
+            NoValue::NoCollector | NoValue::NoJvm => "start a JVM in the group",
+            NoValue::NoPerfData => "start the JVM without -XX:-UsePerfData; other JVMs keep none",
+            NoValue::NoListener => "let the service call watch_listener of the client",
+            NoValue::HiddenListener => {
                 "run the agent in the network namespace of the service; in flight alone counts until then"
             }
-            Fault::TooMany => "watch fewer groups",
-            Fault::Crowded => {
+            NoValue::TooMany => "watch fewer groups",
+            NoValue::Crowded => {
                 "watch the groups below it each by itself, or keep fewer files in /tmp of the JVM"
             }
-            Fault::NoTurn => "wait until the scope has work to do",
-            Fault::NoPause => "wait for a pause, or start a JVM with DTrace probes",
-            Fault::Kernel(lack) => lack.remedy(),
+            NoValue::NoTurn => "wait until the scope has work to do",
+            NoValue::NoPause => "wait for a pause, or start a JVM with DTrace probes",
+            NoValue::Kernel(lack) => lack.remedy(),
         }
     }
 }
@@ -96,7 +98,7 @@ mod tests {
         let remedy = |errno| {
             let missing = Missing {
                 source: "/proc/pressure/cpu",
-                fault: Fault::Os(errno),
+                fault: NoValue::Os(errno),
             };
             missing.remedy(SignalId::PsiCpu)
         };

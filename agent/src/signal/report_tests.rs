@@ -23,7 +23,7 @@ use tidegate_abi::signal::SignalId;
 
 use super::fixture::{SECOND_NS, Tree, close, missing, value};
 use super::reading::Readings;
-use crate::procfs::Fault;
+use crate::procfs::NoValue;
 
 /// A hybrid host with every kind of v1 file that is read, as content of the first sample and of the second.
 /// Nothing of it is 0 in the second.
@@ -92,7 +92,10 @@ fn check_cut(name: &str, end: usize) {
         let _found_or_not = later.watch_process(77).is_ok();
         later.sample(2 * SECOND_NS);
     }
-    let group = sampler.group(key).into_iter().map(super::Group::readings);
+    let group = sampler
+        .group(key)
+        .into_iter()
+        .map(super::WatchedGroup::readings);
     for (id, reading) in group.chain([sampler.host()]).flat_map(Readings::iter) {
         let told = reading.value();
         assert_ne!(told, Some(0.0), "{} with {name} cut at {end}", id.name());
@@ -117,7 +120,7 @@ fn a_group_has_no_load_average_and_says_where_it_is() {
     ]);
     let (sampler, key) = tree.watching("/app");
     for id in [SignalId::Load1, SignalId::Load5, SignalId::Load15] {
-        assert_eq!(missing(&sampler, key, id).fault, Fault::HostOnly);
+        assert_eq!(missing(&sampler, key, id).fault, NoValue::HostOnly);
     }
     close(sampler.host().value(SignalId::Load1).unwrap(), 7.5);
 }
@@ -136,7 +139,7 @@ fn the_switch_of_a_groups_pressure_is_not_its_pressure() {
     tree.write(&[("cgroup/app/cpu.pressure", "1\n")]);
     sampler.sample(3 * SECOND_NS);
     let odd = missing(&sampler, key, SignalId::PsiCpu);
-    assert_eq!(odd.fault, Fault::NoField("some"));
+    assert_eq!(odd.fault, NoValue::NoField("some"));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::meter::{Meter, Step, to_f64};
 use super::reading::Readings;
 use crate::ebpf::{Histogram, Rung, View};
 use crate::procfs::Lack;
-use crate::procfs::{Fault, Named as _};
+use crate::procfs::{NamedSource as _, NoValue};
 
 /// Source of what programs tell, in reasons.
 pub(super) const SOURCE: &str = "ebpf";
@@ -111,7 +111,7 @@ impl RunqueueWatch {
                 self.second = Some(self.begin_second(now_ns, view));
                 self.count_takers(sight, |_taker, _times| {});
                 for id in FILLED {
-                    out.set(id, Err(Fault::FirstSample).named(SOURCE));
+                    out.set(id, Err(NoValue::FirstSample).named(SOURCE));
                 }
             }
         }
@@ -146,7 +146,9 @@ impl RunqueueWatch {
         ] {
             out.set(
                 id,
-                quantile_s(&waits, share).ok_or(Fault::NoTurn).named(SOURCE),
+                quantile_s(&waits, share)
+                    .ok_or(NoValue::NoTurn)
+                    .named(SOURCE),
             );
         }
         let looks = now.lengths.0.wrapping_sub(before.lengths.0);
@@ -159,12 +161,18 @@ impl RunqueueWatch {
 
     /// Mean length of the run queues that were looked at. Looks at an idle CPU do not come: the host's
     /// mean is over all that were due.
-    fn length(&self, looks: u64, lengths: u64, elapsed_s: f64, view: &View) -> Result<f64, Fault> {
+    fn length(
+        &self,
+        looks: u64,
+        lengths: u64,
+        elapsed_s: f64,
+        view: &View,
+    ) -> Result<f64, NoValue> {
         if !matches!(view.rung, Rung::Typed | Rung::SchedInfo) {
-            return Err(Fault::Kernel(Lack::NotOnThisRung));
+            return Err(NoValue::Kernel(Lack::NotOnThisRung));
         }
         if view.extent.sampled_cpus == 0 {
-            return Err(Fault::Kernel(Lack::Unsampled));
+            return Err(NoValue::Kernel(Lack::Unsampled));
         }
         let due = f64::from(view.extent.sampled_cpus) * to_f64(SAMPLE_HZ) * elapsed_s;
         let over = if self.is_host {
@@ -175,18 +183,18 @@ impl RunqueueWatch {
         if over > 0.0 {
             Ok(to_f64(lengths) / over)
         } else {
-            Err(Fault::NoTurn)
+            Err(NoValue::NoTurn)
         }
     }
 
     /// Times a second that the CPU was taken by another scope; the host has no other.
-    fn tell_takers(&mut self, sight: Sight<'_>, elapsed_s: f64) -> Result<f64, Fault> {
+    fn tell_takers(&mut self, sight: Sight<'_>, elapsed_s: f64) -> Result<f64, NoValue> {
         self.neighbour = None;
         if self.is_host {
-            return Err(Fault::GroupOnly);
+            return Err(NoValue::GroupOnly);
         }
         if sight.view.rung == Rung::SchedInfo {
-            return Err(Fault::Kernel(Lack::NotOnThisRung));
+            return Err(NoValue::Kernel(Lack::NotOnThisRung));
         }
         let mut sum = 0_u64;
         let mut most: Option<(u32, u64)> = None;
@@ -244,7 +252,7 @@ fn quantile_s(waits: &Histogram, share: f64) -> Option<f64> {
 /// Says why nothing is told; waits may still be told by files.
 pub(super) fn lack(out: &mut Readings, lack: Lack) {
     for id in FILLED {
-        out.set(id, Err(Fault::Kernel(lack)).named(SOURCE));
+        out.set(id, Err(NoValue::Kernel(lack)).named(SOURCE));
     }
 }
 
@@ -254,7 +262,7 @@ pub(super) fn tell_share(out: &mut Readings) {
     let running = out.get(SignalId::UsedCpus).get();
     let share = waiting.and_then(|waiting| {
         let all = waiting + running?;
-        let idle = Err(Fault::Idle).named("schedstat");
+        let idle = Err(NoValue::Idle).named("schedstat");
         if all > 0.0 { Ok(waiting / all) } else { idle }
     });
     out.set(SignalId::RunqueueWaitShare, share);
@@ -328,7 +336,7 @@ mod tests {
             watch.sample(0, sight(&view, &[0, 1, 2]), &mut out);
             watch.sample(1000 * MS, sight(&view, &[0, 1, 2]), &mut out);
             let missing = out.get(SignalId::RunqueueLength).get().unwrap_err();
-            assert_eq!(missing.fault, Fault::Kernel(Lack::Unsampled));
+            assert_eq!(missing.fault, NoValue::Kernel(Lack::Unsampled));
             assert!(
                 missing.to_string().contains("perf_event_paranoid"),
                 "{missing}"

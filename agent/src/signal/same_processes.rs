@@ -8,8 +8,8 @@
 use super::processes::Scan;
 use super::processes::members::Members;
 use crate::procfs::kept_file::ReadBuffer;
-use crate::procfs::{Fault, Missing};
 use crate::procfs::{Layout, Place, Places};
+use crate::procfs::{Missing, NoValue};
 
 /// Time from one look to the next, where one found a group changed or not proved.
 const AGAIN_NS: u64 = 1_000_000_000;
@@ -66,7 +66,7 @@ impl Beside {
     const fn astray(self) -> Missing {
         Missing {
             source: self.source(),
-            fault: Fault::OtherProcesses,
+            fault: NoValue::OtherProcesses,
         }
     }
 
@@ -173,7 +173,7 @@ impl SameProcesses {
         Beside::ALL.map(|beside| match besides.next() {
             Some(Some(Ok(_roll))) => Err(Missing {
                 source: beside.source(),
-                fault: Fault::NotSampled,
+                fault: NoValue::NotSampled,
             }),
             Some(Some(Err(never))) => Err(*never),
             _ => Ok(()),

@@ -3,18 +3,18 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::groups::{Group, GroupKey, Groups, PatternKey};
+use super::groups::{GroupKey, Groups, PatternKey, WatchedGroup};
 use super::host::HostSignals;
 use super::processes::Scan;
 use super::programs::KernelSignals;
 use super::reading::Readings;
-use super::search::{Found, Search};
+use super::search::{GroupMatches, Search};
 use crate::ebpf::TickEnd;
 use crate::procfs::GroupPattern;
 use crate::procfs::Layout;
 use crate::procfs::Roots;
 use crate::procfs::kept_file::ReadBuffer;
-use crate::procfs::{Fault, Missing};
+use crate::procfs::{Missing, NoValue};
 
 /// Samples the host and the watched groups. It belongs to one thread.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Sampler {
     pub fn watch_own(&mut self) -> Result<GroupKey, Missing> {
         let places = self.layout.places_of_process(None);
         match places.and_then(|places| self.groups.watch(places)) {
-            Err(missing) if missing.fault != Fault::TooMany => {
+            Err(missing) if missing.fault != NoValue::TooMany => {
                 let top = self.layout.own_by_mount()?;
                 self.groups.watch(top)
             }
@@ -94,13 +94,13 @@ impl Sampler {
     }
 
     /// Watches every group that fits a pattern, now and later; each second the sample looks for new
-    /// ones. [`Group::pattern`] tells which pattern a group fits.
+    /// ones. [`WatchedGroup::pattern`] tells which pattern a group fits.
     pub fn watch_pattern(&mut self, pattern: GroupPattern) -> PatternKey {
         self.search.add(pattern)
     }
 
     /// How many groups fit a pattern, or why none does; `None` before the first search for it.
-    pub fn found(&self, pattern: PatternKey) -> Option<Found> {
+    pub fn found(&self, pattern: PatternKey) -> Option<GroupMatches> {
         self.search.found(pattern)
     }
 
@@ -150,12 +150,12 @@ impl Sampler {
     }
 
     /// A watched group, if it is still there.
-    pub fn group(&self, key: GroupKey) -> Option<&Group> {
+    pub fn group(&self, key: GroupKey) -> Option<&WatchedGroup> {
         self.groups.get(key)
     }
 
     /// Every watched group.
-    pub fn groups(&self) -> impl Iterator<Item = (GroupKey, &Group)> {
+    pub fn groups(&self) -> impl Iterator<Item = (GroupKey, &WatchedGroup)> {
         self.groups.iter()
     }
 }

@@ -50,7 +50,7 @@ impl fmt::Display for NoGroup {
 }
 
 /// How many groups fit a pattern; none has a reason.
-pub type Found = Result<u32, NoGroup>;
+pub type GroupMatches = Result<u32, NoGroup>;
 
 /// A pattern that is searched for.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ struct Sought {
     pattern: GroupPattern,
     /// The same with each slice in those that its name begins with, where it was written otherwise.
     nested: Option<GroupPattern>,
-    found: Option<Found>,
+    found: Option<GroupMatches>,
 }
 
 /// All patterns, and scratch for the search.
@@ -104,7 +104,7 @@ impl Search {
     }
 
     /// What the last search came to; `None` before it.
-    pub(super) fn found(&self, key: PatternKey) -> Option<Found> {
+    pub(super) fn found(&self, key: PatternKey) -> Option<GroupMatches> {
         self.sought.get(key.0)?.found
     }
 

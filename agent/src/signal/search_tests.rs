@@ -1,10 +1,10 @@
 //! What is said of patterns that no group fits.
 
 use super::fixture::{SECOND_NS, Tree};
-use super::search::{Found, NoGroup};
+use super::search::{GroupMatches, NoGroup};
 use crate::procfs::GroupPattern;
 
-fn found(tree: &Tree, pattern: &str) -> Option<Found> {
+fn found(tree: &Tree, pattern: &str) -> Option<GroupMatches> {
     let mut sampler = tree.sampler();
     let key = sampler.watch_pattern(GroupPattern::new(pattern).unwrap());
     assert_eq!(sampler.found(key), None, "before the first search");

@@ -32,7 +32,7 @@
 //! * The top of a v2 mount has no `cpu.max`, unless it is the top of a namespace only.
 
 use crate::procfs::parse::{field, sole_number};
-use crate::procfs::{Fault, Version};
+use crate::procfs::{NoValue, Version};
 
 impl Version {
     /// The column of the table.
@@ -76,14 +76,14 @@ impl Counter {
     ///
     /// # Errors
     /// A field that is missing, malformed, or too large for 64 bits of ns.
-    pub(crate) fn read(self, bytes: &[u8]) -> Result<u64, Fault> {
+    pub(crate) fn read(self, bytes: &[u8]) -> Result<u64, NoValue> {
         let count = match self.key {
             Some(key) => field(bytes, key)?,
             None => sole_number(bytes, self.file)?,
         };
         count
             .checked_mul(self.unit)
-            .ok_or(Fault::Malformed(self.key.unwrap_or(self.file)))
+            .ok_or(NoValue::Malformed(self.key.unwrap_or(self.file)))
     }
 }
 
@@ -152,6 +152,6 @@ mod tests {
     fn a_number_beyond_64_bits_of_ns_is_malformed() {
         let text = format!("usage_usec {}\n", u64::MAX);
         let read = Version::V2.truth().usage.read(text.as_bytes());
-        assert_eq!(read, Err(Fault::Malformed("usage_usec")));
+        assert_eq!(read, Err(NoValue::Malformed("usage_usec")));
     }
 }

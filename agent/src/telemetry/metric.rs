@@ -6,7 +6,7 @@
 
 /// How a value moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum MetricKind {
     /// Only grows.
     Counter,
     /// Goes up and down.
@@ -19,7 +19,7 @@ pub enum Kind {
 
 /// Unit of a value; the name ends with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
+pub enum MetricUnit {
     /// A number of things, a flag, or the unit that a label names.
     None,
     /// Seconds.
@@ -30,7 +30,7 @@ pub enum Unit {
     Qps,
 }
 
-impl Unit {
+impl MetricUnit {
     /// What a name with this unit holds.
     pub const fn suffix(self) -> &'static str {
         match self {
@@ -51,7 +51,7 @@ pub enum Label {
     Scope,
     /// Name of a signal, see [`tidegate_abi::signal::SignalId`].
     Signal,
-    /// Name of a state, see [`tidegate_abi::decision::ScopeState`] and [`tidegate_limits::breaker::State`].
+    /// Name of a state, see [`tidegate_abi::decision::ScopeState`] and [`tidegate_limits::breaker::BreakerState`].
     State,
     /// `entry` or `tight`.
     Limit,
@@ -67,7 +67,7 @@ pub enum Label {
     RuleResource,
     /// What tasks wait for, see [`crate::signal::Pressure`].
     Pressure,
-    /// Kind of reason for a missing value, see [`crate::procfs::Fault::cause`], or for turning somebody away, see
+    /// Kind of reason for a missing value, see [`crate::procfs::NoValue::cause`], or for turning somebody away, see
     /// [`super::turned::Why`].
     Cause,
     /// Who refused, see [`tidegate_abi::decision::RefusalKind`], or why pages are not taken, see
@@ -112,13 +112,13 @@ impl Label {
 
 /// One row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Row {
+pub struct MetricRow {
     /// Name on the wire.
     pub name: &'static str,
     /// How the value moves.
-    pub kind: Kind,
+    pub kind: MetricKind,
     /// Unit of the value.
-    pub unit: Unit,
+    pub unit: MetricUnit,
     /// Labels, in the order in which values are given.
     pub labels: &'static [Label],
     /// What the value says.
@@ -137,12 +137,12 @@ macro_rules! metric_table {
             pub const ALL: &'static [Self] = &[$(Self::$id,)+];
 
             /// The metric's row.
-            pub const fn row(self) -> Row {
+            pub const fn row(self) -> MetricRow {
                 match self {
-                    $(Self::$id => Row {
+                    $(Self::$id => MetricRow {
                         name: $name,
-                        kind: Kind::$kind,
-                        unit: Unit::$unit,
+                        kind: MetricKind::$kind,
+                        unit: MetricUnit::$unit,
                         labels: &[$(Label::$label,)*],
                         help: $help,
                     },)+
@@ -302,7 +302,7 @@ mod tests {
                 "{name}"
             );
             let base = name.strip_suffix("_total");
-            assert_eq!(base.is_some(), row.kind == Kind::Counter, "{name}");
+            assert_eq!(base.is_some(), row.kind == MetricKind::Counter, "{name}");
             assert!(base.unwrap_or(name).ends_with(row.unit.suffix()), "{name}");
             assert!(row.help.ends_with('.'), "{name}");
         }

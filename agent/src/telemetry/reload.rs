@@ -66,7 +66,7 @@ impl Instead {
 
 /// A reading that was refused, now.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Refused {
+pub struct RefusedReload {
     /// Whether the agent started with it.
     at_start: bool,
     /// What: `rules` or `configuration`.
@@ -81,7 +81,7 @@ pub struct Refused {
 }
 
 /// One line: `last reload refused 12 s ago: 2 faults, bad.toml:1:1; the rules before stay in force`.
-impl fmt::Display for Refused {
+impl fmt::Display for RefusedReload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             at_start,
@@ -166,13 +166,13 @@ impl LastReading {
     }
 
     /// How one was refused, if it was; the later one of two.
-    pub fn refused(&self) -> Option<Refused> {
+    pub fn refused(&self) -> Option<RefusedReload> {
         let (configuration, rules) = (self.configuration.lock(), self.rules.lock());
         let noted = [configuration.as_deref(), rules.as_deref()];
         let noted = noted.into_iter().flatten();
         let noted = noted.max_by_key(|noted| noted.at_ns)?;
         let ago_ns = monotonic_ns().saturating_sub(noted.at_ns);
-        Some(Refused {
+        Some(RefusedReload {
             at_start: noted.instead.is_of_start(),
             of: noted.instead.of().to_owned(),
             ago_s: std::time::Duration::from_nanos(ago_ns).as_secs_f64(),
@@ -195,7 +195,7 @@ mod tests {
         assert!(!last.succeeded());
         let refused = last.refused().unwrap();
         assert_eq!(
-            Refused {
+            RefusedReload {
                 ago_s: 12.9,
                 ..refused
             }
@@ -205,7 +205,7 @@ mod tests {
         last.refuse(Instead::LastGood, 1, "/etc/tidegate/rules.d".to_owned());
         let refused = last.refused().unwrap();
         assert_eq!(
-            Refused {
+            RefusedReload {
                 ago_s: 7_300.0,
                 ..refused
             }

@@ -18,8 +18,8 @@ use tidegate_abi::ledger::times::BUCKETS;
 use tidegate_segment::ledger::NodeTimes;
 use tidegate_segment::sync::{Ordering, Word};
 
-use super::metric::{Kind, Label, MetricId, Row};
-use super::turned::Counts;
+use super::metric::{Label, MetricId, MetricKind, MetricRow};
+use super::turned::TurnedAwayCounts;
 use crate::plain::plain;
 
 /// Content type of [`Scrape::text`].
@@ -46,7 +46,7 @@ pub struct Metrics {
     tick_late: Histogram,
     /// Unix time.
     reloaded_s: Word,
-    turned: Counts,
+    turned: TurnedAwayCounts,
 }
 
 impl Metrics {
@@ -60,7 +60,7 @@ impl Metrics {
         let metrics = Self {
             tick_late: Histogram::with_opts(opts)?,
             reloaded_s: Word::new(0),
-            turned: Counts::new(),
+            turned: TurnedAwayCounts::new(),
         };
         metrics.note_reload();
         Ok(metrics)
@@ -80,7 +80,7 @@ impl Metrics {
     }
 
     /// What the port of the metrics turned away.
-    pub const fn turned(&self) -> &Counts {
+    pub const fn turned(&self) -> &TurnedAwayCounts {
         &self.turned
     }
 
@@ -247,7 +247,7 @@ impl Scrape {
     /// Writes a family, some series at a time.
     fn write(
         &self,
-        row: Row,
+        row: MetricRow,
         mut series: BTreeMap<Key, Value>,
         text: &mut String,
     ) -> Result<(), prometheus::Error> {
@@ -307,7 +307,7 @@ impl Scrape {
         self.texts.number(OTHER)
     }
 
-    fn metric(&self, row: Row, key: Key, value: Value) -> Metric {
+    fn metric(&self, row: MetricRow, key: Key, value: Value) -> Metric {
         let texts = key.map(|number| self.texts.text(number));
         let pairs = row.labels.iter().zip(texts);
         // A label without a value is no label.
@@ -324,36 +324,36 @@ fn head_of(text: &str) -> usize {
     heads.map(str::len).fold(0, usize::saturating_add)
 }
 
-fn family(row: Row, metrics: Vec<Metric>) -> MetricFamily {
+fn family(row: MetricRow, metrics: Vec<Metric>) -> MetricFamily {
     let mut family = MetricFamily::default();
     family.set_name(row.name.to_owned());
     family.set_help(row.help.to_owned());
     family.set_field_type(match row.kind {
-        Kind::Counter => MetricType::COUNTER,
-        Kind::Gauge => MetricType::GAUGE,
-        Kind::Summary => MetricType::SUMMARY,
-        Kind::Histogram => MetricType::HISTOGRAM,
+        MetricKind::Counter => MetricType::COUNTER,
+        MetricKind::Gauge => MetricType::GAUGE,
+        MetricKind::Summary => MetricType::SUMMARY,
+        MetricKind::Histogram => MetricType::HISTOGRAM,
     });
     family.set_metric(metrics);
     family
 }
 
-fn metric(kind: Kind, labels: Vec<LabelPair>, value: Value) -> Metric {
+fn metric(kind: MetricKind, labels: Vec<LabelPair>, value: Value) -> Metric {
     let mut metric = Metric::from_label(labels);
     match kind {
-        Kind::Counter => {
+        MetricKind::Counter => {
             let mut counter = Counter::default();
             counter.set_value(value.sum);
             metric.set_counter(counter);
         }
-        Kind::Summary => {
+        MetricKind::Summary => {
             let mut summary = Summary::default();
             summary.set_sample_sum(value.sum);
             summary.set_sample_count(value.count);
             metric.set_summary(summary);
         }
-        Kind::Histogram => metric.set_histogram(histogram(value)),
-        Kind::Gauge => {
+        MetricKind::Histogram => metric.set_histogram(histogram(value)),
+        MetricKind::Gauge => {
             let mut gauge = Gauge::default();
             gauge.set_value(value.sum);
             metric.set_gauge(gauge);

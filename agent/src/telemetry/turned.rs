@@ -51,9 +51,9 @@ impl Why {
 
 /// How often it was for each reason.
 #[derive(Debug)]
-pub struct Counts([Word; Why::ALL.len()]);
+pub struct TurnedAwayCounts([Word; Why::ALL.len()]);
 
-impl Counts {
+impl TurnedAwayCounts {
     pub(super) fn new() -> Self {
         Self(std::array::from_fn(|_why| Word::new(0)))
     }

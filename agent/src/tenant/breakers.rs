@@ -5,9 +5,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tidegate_limits::breaker::tally::Tally;
-use tidegate_limits::breaker::{Breaker, State};
-use tidegate_segment::board::{Board, Rule as Line, RuleKind, Slot};
+use tidegate_limits::breaker::tally::BreakerTally;
+use tidegate_limits::breaker::{Breaker, BreakerState};
+use tidegate_segment::board::{Board, BoardRule as Line, RuleKind, Slot};
 use tidegate_segment::ledger::BreakerChanges;
 
 use super::Tenant;
@@ -21,7 +21,7 @@ pub struct BreakerNow {
     /// Id of the rule.
     pub rule: String,
     /// What it does with calls.
-    pub state: State,
+    pub state: BreakerState,
     /// Until the next probe, or until the present one must have ended, ns.
     pub left_ns: u64,
     /// Completed calls of the present interval, all and bad.
@@ -34,9 +34,9 @@ pub struct BreakerNow {
 
 /// A breaker came into another state.
 #[derive(Debug, Clone, PartialEq)]
-pub struct BreakerChange {
+pub struct BreakerEvent {
     /// How it was.
-    pub from: State,
+    pub from: BreakerState,
     /// How it is.
     pub now: BreakerNow,
 }
@@ -44,22 +44,22 @@ pub struct BreakerChange {
 /// Remembers how the breakers were.
 #[derive(Debug, Default)]
 pub struct BreakerWatch {
-    before: HashMap<(Arc<str>, String), (State, BreakerChanges)>,
+    before: HashMap<(Arc<str>, String), (BreakerState, BreakerChanges)>,
 }
 
 impl BreakerWatch {
     /// What has changed since the last look. A breaker that opened and closed again between two looks
     /// is told once, as it is now.
-    pub fn look(&mut self, tenant: &Tenant, now_ns: u64) -> Vec<BreakerChange> {
+    pub fn look(&mut self, tenant: &Tenant, now_ns: u64) -> Vec<BreakerEvent> {
         let mut before = std::mem::take(&mut self.before);
         let mut news = Vec::new();
         for now in tenant.breakers(now_ns) {
             let key = (Arc::clone(&now.resource), now.rule.clone());
-            let nothing = (State::Closed, BreakerChanges::default());
+            let nothing = (BreakerState::Closed, BreakerChanges::default());
             let (from, changes) = before.remove(&key).unwrap_or(nothing);
             self.before.insert(key, (now.state, now.changes));
             if from != now.state || changes != now.changes {
-                news.push(BreakerChange { from, now });
+                news.push(BreakerEvent { from, now });
             }
         }
         news
@@ -104,7 +104,7 @@ impl Tenant {
         let tally = state
             .second()
             .load(tidegate_segment::sync::Ordering::Relaxed);
-        let tally = Tally::at(tally, now_ns, interval_ns);
+        let tally = BreakerTally::at(tally, now_ns, interval_ns);
         Some(BreakerNow {
             resource: Arc::clone(name),
             rule: self.directory().rule_index().id(line.number)?.to_owned(),
@@ -138,7 +138,7 @@ mod tests {
     use tidegate_abi::decision::Outcome;
     use tidegate_abi::geometry::Geometry;
     use tidegate_segment::clock::monotonic_ns;
-    use tidegate_segment::gate::{Request, Verdict};
+    use tidegate_segment::gate::{GateVerdict, Request};
 
     use super::*;
     use crate::tenant::callers::Caller;
@@ -168,7 +168,7 @@ mod tests {
         let mut watch = BreakerWatch::default();
         assert_eq!(watch.look(&tenant, monotonic_ns()), []);
         for _call in 0..2 {
-            let Verdict::Admitted(pass) = ask().await else {
+            let GateVerdict::Admitted(pass) = ask().await else {
                 panic!("admitted");
             };
             tenant.exit(pass, Outcome::Error);
@@ -176,7 +176,7 @@ mod tests {
         let [opened] = watch.look(&tenant, monotonic_ns()).try_into().unwrap();
         assert_eq!(
             (opened.from, opened.now.state),
-            (State::Closed, State::Open)
+            (BreakerState::Closed, BreakerState::Open)
         );
         assert_eq!(&*opened.now.resource, "payment");
         assert_eq!(opened.now.rule, "payment-breaker");
@@ -184,23 +184,23 @@ mod tests {
         assert_eq!(watch.look(&tenant, monotonic_ns()), []);
         let probe = loop {
             match ask().await {
-                Verdict::Admitted(pass) => break pass,
-                Verdict::Refused(refusal) => {
+                GateVerdict::Admitted(pass) => break pass,
+                GateVerdict::Refused(refusal) => {
                     assert_eq!((refusal.value, refusal.limit), (1000, 500), "of 1000");
                 }
-                Verdict::Stale => panic!("stale"),
+                GateVerdict::Stale => panic!("stale"),
             }
         };
         let [probing] = watch.look(&tenant, monotonic_ns()).try_into().unwrap();
         assert_eq!(
             (probing.from, probing.now.state),
-            (State::Open, State::HalfOpen)
+            (BreakerState::Open, BreakerState::HalfOpen)
         );
         tenant.exit(probe, Outcome::Ok);
         let [closed] = watch.look(&tenant, monotonic_ns()).try_into().unwrap();
         assert_eq!(
             (closed.from, closed.now.state),
-            (State::HalfOpen, State::Closed)
+            (BreakerState::HalfOpen, BreakerState::Closed)
         );
         let changes = BreakerChanges {
             open: 1,

@@ -26,14 +26,14 @@ pub struct Who {
 
 /// A connection to the gate socket.
 #[derive(Debug)]
-pub struct Client {
+pub struct ServiceConnection {
     /// Who is at the other end.
     pub who: Who,
     scope: PeerScope,
     held: Word,
 }
 
-impl Client {
+impl ServiceConnection {
     /// The scope of its own cgroup.
     pub const fn scope(&self) -> &PeerScope {
         &self.scope
@@ -54,24 +54,24 @@ impl Client {
 
 /// The connections, in the order in which they came.
 #[derive(Debug, Default)]
-pub struct Clients {
+pub struct ServiceConnections {
     list: Mutex<List>,
 }
 
 #[derive(Debug, Default)]
 struct List {
     next: u64,
-    clients: BTreeMap<u64, Arc<Client>>,
+    clients: BTreeMap<u64, Arc<ServiceConnection>>,
 }
 
 /// Number of a connection among all that ever were.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ticket(u64);
+pub struct ConnectionId(u64);
 
-impl Clients {
+impl ServiceConnections {
     /// Adds a connection.
-    pub fn add(&self, who: Who, scope: PeerScope) -> (Ticket, Arc<Client>) {
-        let client = Arc::new(Client {
+    pub fn add(&self, who: Who, scope: PeerScope) -> (ConnectionId, Arc<ServiceConnection>) {
+        let client = Arc::new(ServiceConnection {
             who,
             scope,
             held: Word::new(0),
@@ -80,16 +80,20 @@ impl Clients {
         let id = list.next;
         list.next = id.wrapping_add(1);
         list.clients.insert(id, Arc::clone(&client));
-        (Ticket(id), client)
+        (ConnectionId(id), client)
     }
 
     /// Takes a connection out.
-    pub fn remove(&self, id: Ticket) {
+    pub fn remove(&self, id: ConnectionId) {
         self.list.lock().clients.remove(&id.0);
     }
 
     /// The next connections behind one, at most so many, and from the first one on where none is behind it.
-    pub fn list_from(&self, after: Option<Ticket>, most: usize) -> Vec<(Ticket, Arc<Client>)> {
+    pub fn list_from(
+        &self,
+        after: Option<ConnectionId>,
+        most: usize,
+    ) -> Vec<(ConnectionId, Arc<ServiceConnection>)> {
         use std::ops::Bound::{Excluded, Unbounded};
         let list = self.list.lock();
         let behind = after.map_or(Unbounded, |after| Excluded(after.0));
@@ -100,12 +104,12 @@ impl Clients {
         }
         let taken = some.into_iter();
         taken
-            .map(|(id, client)| (Ticket(*id), Arc::clone(client)))
+            .map(|(id, client)| (ConnectionId(*id), Arc::clone(client)))
             .collect()
     }
 
     /// All connections.
-    pub fn list(&self) -> Vec<Arc<Client>> {
+    pub fn list(&self) -> Vec<Arc<ServiceConnection>> {
         self.list.lock().clients.values().map(Arc::clone).collect()
     }
 

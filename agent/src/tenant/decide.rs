@@ -7,11 +7,11 @@ use std::time::Duration;
 use tidegate_abi::decision::{Class, Direction, Outcome};
 use tidegate_segment::board::Slot;
 use tidegate_segment::clock::Clock as _;
-use tidegate_segment::gate::{Gate, Refusal, Request, Step, Verdict, Waiting};
+use tidegate_segment::gate::{Gate, GateVerdict, Refusal, Request, Step, WaitingDecision};
 use tidegate_segment::lane;
 use tidegate_segment::sync::{Ordering, Word};
 
-use super::proxy_seats::{Permit, SeatedCaller};
+use super::proxy_seats::{ProxyPermit, SeatedCaller};
 use super::scope_resolver::ScopeId;
 use super::{HOST, Tenant};
 
@@ -49,15 +49,15 @@ impl<'w> Waits<'w> {
 }
 
 /// A request that waits; dropped before its turn, it puts back what it holds.
-struct Held<'t, 'a> {
+struct WaitingRequest<'t, 'a> {
     gate: &'t Gate,
-    waiting: Option<Waiting<'a>>,
+    waiting: Option<WaitingDecision<'a>>,
 }
 
-impl<'a> Held<'_, 'a> {
+impl<'a> WaitingRequest<'_, 'a> {
     /// When its turn is, monotonic ns.
     fn until_ns(&self) -> u64 {
-        self.waiting.as_ref().map_or(0, Waiting::until_ns)
+        self.waiting.as_ref().map_or(0, WaitingDecision::until_ns)
     }
 
     /// Goes on with the request.
@@ -68,18 +68,18 @@ impl<'a> Held<'_, 'a> {
     }
 
     /// Gives the request up.
-    fn abandon(&mut self) -> Verdict {
+    fn abandon(&mut self) -> GateVerdict {
         let Some(waiting) = self.waiting.take() else {
-            return Verdict::Stale;
+            return GateVerdict::Stale;
         };
         let lane = lane::current();
         self.gate.abandon(self.gate.board(), lane, &waiting)
     }
 }
 
-impl Drop for Held<'_, '_> {
+impl Drop for WaitingRequest<'_, '_> {
     fn drop(&mut self) {
-        let _verdict: Verdict = self.abandon();
+        let _verdict: GateVerdict = self.abandon();
     }
 }
 
@@ -96,11 +96,11 @@ impl Tenant {
         slot: Slot,
         request: Request<'_>,
         waits: Waits<'_>,
-    ) -> Verdict {
+    ) -> GateVerdict {
         if !caller.counts_in_its_scope()
             && let Err(refusal) = self.check_allowed_qps(caller, caller.caller.scope, slot, request)
         {
-            return Verdict::Refused(refusal);
+            return GateVerdict::Refused(refusal);
         }
         self.ask(caller, slot, request, waits).await
     }
@@ -111,7 +111,7 @@ impl Tenant {
         slot: Slot,
         request: Request<'_>,
         waits: Waits<'_>,
-    ) -> Verdict {
+    ) -> GateVerdict {
         let (board, gate) = (self.board(), caller.gate(self.gate()));
         let mut step = gate.enter(board, lane::current(), slot, request);
         let mut left = waits.at_most;
@@ -120,7 +120,7 @@ impl Tenant {
                 Step::Done(verdict) => return verdict,
                 Step::Wait(waiting) => waiting,
             };
-            let mut held = Held {
+            let mut held = WaitingRequest {
                 gate,
                 waiting: Some(waiting),
             };
@@ -136,7 +136,7 @@ impl Tenant {
             }
             match held.resume() {
                 Some(next) => step = next,
-                None => return Verdict::Stale,
+                None => return GateVerdict::Stale,
             }
         }
     }
@@ -158,7 +158,7 @@ impl Tenant {
 
     /// Gives an admitted request back.
     #[inline]
-    pub fn exit(&self, permit: impl Into<Permit>, outcome: Outcome) {
+    pub fn exit(&self, permit: impl Into<ProxyPermit>, outcome: Outcome) {
         let permit = permit.into();
         let gate = permit.gate(self.gate());
         gate.exit(self.board(), lane::current(), permit.pass, outcome);
@@ -172,7 +172,7 @@ impl Tenant {
         slot: Slot,
         request: Request<'_>,
         waits: Waits<'_>,
-    ) -> Verdict {
+    ) -> GateVerdict {
         let own = caller.caller.scope;
         let scopes = [
             Some(ScopeId::HOST),
@@ -180,11 +180,11 @@ impl Tenant {
         ];
         for scope in scopes.into_iter().flatten() {
             if let Err(refusal) = self.check_allowed_qps(caller, scope, slot, request) {
-                return Verdict::Refused(refusal);
+                return GateVerdict::Refused(refusal);
             }
         }
         let verdict = self.ask(caller, slot, request, waits).await;
-        if let Verdict::Admitted(pass) = verdict {
+        if let GateVerdict::Admitted(pass) = verdict {
             self.exit(caller.permit(pass), Outcome::Ignore);
         }
         verdict
@@ -235,10 +235,10 @@ mod tests {
     use tidegate_abi::board::ScopeWord;
     use tidegate_abi::decision::{Cause, LossMode, Reason, RefusalKind, ScopeState};
     use tidegate_abi::geometry::Geometry;
-    use tidegate_segment::board::{ScopeReport, TickWriter};
+    use tidegate_segment::board::{PublishedScope, TickWriter};
 
     use super::*;
-    use crate::tenant::Settings;
+    use crate::tenant::TenantSettings;
     use crate::tenant::callers::Caller;
 
     fn overloaded(scope: u32) -> Tenant {
@@ -248,7 +248,7 @@ mod tests {
     }
 
     fn two_scopes() -> (Tenant, TickWriter) {
-        let settings = Settings {
+        let settings = TenantSettings {
             geometry: Geometry::new(8, 2, 2, 2).unwrap(),
             time_to_live_ns: u64::MAX,
             grace_ns: 0,
@@ -258,7 +258,7 @@ mod tests {
     }
 
     fn publish(tick: &mut TickWriter, scope: u32, state: ScopeState) {
-        let report = ScopeReport {
+        let report = PublishedScope {
             word: ScopeWord {
                 state,
                 ..ScopeWord::OPEN
@@ -275,7 +275,7 @@ mod tests {
     async fn the_allowed_qps_of_the_callers_scope_is_enforced_and_counted() {
         let tenant = overloaded(1);
         let slot = tenant.directory().resolve("a").slot;
-        let Verdict::Refused(refusal) = tenant
+        let GateVerdict::Refused(refusal) = tenant
             .enter(
                 &Caller::in_scope(ScopeId::first_at(1)).into(),
                 slot,
@@ -296,7 +296,7 @@ mod tests {
             ..Request::default()
         };
         for (scope, request) in [(0, Request::default()), (1, outbound)] {
-            let Verdict::Admitted(pass) = tenant
+            let GateVerdict::Admitted(pass) = tenant
                 .enter(
                     &Caller::in_scope(ScopeId::first_at(scope)).into(),
                     slot,
@@ -318,7 +318,7 @@ mod tests {
         let (tenant, mut tick) = two_scopes();
         publish(&mut tick, 1, ScopeState::Reject);
         let slot = tenant.directory().resolve("a").slot;
-        let Verdict::Refused(refusal) = tenant
+        let GateVerdict::Refused(refusal) = tenant
             .enter(
                 &Caller::in_scope(ScopeId::first_at(1)).into(),
                 slot,
@@ -339,13 +339,13 @@ mod tests {
         let verdict = tenant
             .admit_once(&Caller::HOST.into(), slot, Request::default(), Waits::HELD)
             .await;
-        assert!(matches!(verdict, Verdict::Admitted(_)), "{verdict:?}");
+        assert!(matches!(verdict, GateVerdict::Admitted(_)), "{verdict:?}");
         assert_eq!(tenant.seats().node_counts(slot).inflight, 0);
         let tenant = overloaded(0);
         let slot = tenant.directory().resolve("a").slot;
         let verdict = tenant
             .admit_once(&Caller::HOST.into(), slot, Request::default(), Waits::HELD)
             .await;
-        assert!(matches!(verdict, Verdict::Refused(_)), "{verdict:?}");
+        assert!(matches!(verdict, GateVerdict::Refused(_)), "{verdict:?}");
     }
 }

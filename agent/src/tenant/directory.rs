@@ -26,7 +26,7 @@ use idle::Idle;
 use name::is_part;
 pub use name::{INBOUND_NAME, OVERFLOW_NAME, part_name, parts_of};
 use namers::Namers;
-pub use publish::{PublishFault, Published, TooSoon};
+pub use publish::{PublishFault, PublishResult, TooSoon};
 
 /// One slot in this many is kept for resources that rules name, so that names made up by callers
 /// cannot push them out.
@@ -44,7 +44,7 @@ const ROOT: u32 = 0;
 
 /// Where a name is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundSlot {
     /// The slot.
     pub slot: Slot,
     /// Whether the slot is one that the name shares with others.
@@ -53,7 +53,7 @@ pub struct Found {
 
 /// Finds the slot of a name. Each name is looked up once for a connection, not on each decision.
 #[derive(Debug)]
-pub struct Directory {
+pub struct ResourceDirectory {
     view: RwLock<View>,
     writer: Mutex<Writer>,
     overflowed: Word,
@@ -80,7 +80,7 @@ struct Writer {
     published_ns: Option<u64>,
 }
 
-impl Directory {
+impl ResourceDirectory {
     /// A directory that holds the overflow resource and the node of all inbound requests.
     ///
     /// # Errors
@@ -108,12 +108,12 @@ impl Directory {
     }
 
     /// The slot of a name that passed the checks; a new name gets a slot, while there are any.
-    pub fn resolve(&self, name: &str) -> Found {
+    pub fn resolve(&self, name: &str) -> FoundSlot {
         self.resolve_by(name, ROOT)
     }
 
     /// The same for a user, who may name so many and no more.
-    pub fn resolve_by(&self, name: &str, uid: u32) -> Found {
+    pub fn resolve_by(&self, name: &str, uid: u32) -> FoundSlot {
         let own = self.find(name);
         if let Some(slot) = own.or_else(|| self.add_new(name, KEPT_SHARE, uid)) {
             return found(slot);
@@ -128,12 +128,12 @@ impl Directory {
     }
 
     /// The slot that a name without one shares with others.
-    fn shared(&self, name: &str) -> Found {
+    fn shared(&self, name: &str) -> FoundSlot {
         // Not while a set is published that has others.
         let _writer = self.writer.lock();
         let limits = self.rule_index();
         let slot = self.find(limits.overflow(name));
-        Found {
+        FoundSlot {
             slot: slot.unwrap_or(Slot::OVERFLOW),
             overflow: true,
         }
@@ -175,7 +175,7 @@ impl Directory {
 
     /// Where a name is counted, without giving it a slot: its own, or one that it shares where it found
     /// none; `None` while it may still get one.
-    pub fn known(&self, name: &str) -> Option<Found> {
+    pub fn known(&self, name: &str) -> Option<FoundSlot> {
         if let Some(slot) = self.find(name) {
             return Some(found(slot));
         }
@@ -231,8 +231,8 @@ impl Writer {
     }
 }
 
-fn found(slot: Slot) -> Found {
-    Found {
+fn found(slot: Slot) -> FoundSlot {
+    FoundSlot {
         slot,
         overflow: slot == Slot::OVERFLOW,
     }

@@ -13,7 +13,7 @@ use tidegate_segment::board::Process;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
-use super::seat_life::Seated;
+use super::seat_life::SeatGuard;
 use super::seats::Seat;
 
 /// How long a seat is kept for a process that lives and does not come, as one that is stopped. What it holds counts so
@@ -27,30 +27,30 @@ const SETTLES: Duration = Duration::from_millis(250);
 
 /// The seats that are kept.
 #[derive(Debug)]
-pub struct Kept {
-    seats: Mutex<HashMap<u32, KeptSeat>>,
+pub struct ReservedSeats {
+    seats: Mutex<HashMap<u32, ReservedSeat>>,
     /// Those that who is new waits for.
-    left: watch::Sender<Left>,
+    left: watch::Sender<SeatsLeft>,
     waits_no_longer: AtomicBool,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Left {
+struct SeatsLeft {
     seats: usize,
     /// When the last one came; `None` where none was ever kept.
     since: Option<Instant>,
 }
 
 #[derive(Debug)]
-struct KeptSeat {
+struct ReservedSeat {
     generation: u32,
     process: Process,
     end: oneshot::Sender<()>,
 }
 
-impl Default for Kept {
+impl Default for ReservedSeats {
     fn default() -> Self {
-        let none = Left {
+        let none = SeatsLeft {
             seats: 0,
             since: None,
         };
@@ -62,11 +62,11 @@ impl Default for Kept {
     }
 }
 
-impl Kept {
+impl ReservedSeats {
     /// Keeps a seat; it ends when what is returned hears so.
     pub(super) fn keep(&self, seat: Seat, process: Process) -> oneshot::Receiver<()> {
         let (end, ended) = oneshot::channel();
-        let kept = KeptSeat {
+        let kept = ReservedSeat {
             generation: seat.generation,
             process,
             end,
@@ -78,9 +78,9 @@ impl Kept {
     }
 
     /// The seat of a process that has come for it.
-    pub fn claim(&self, seat: Seat, process: &Process) -> Option<Seated> {
+    pub fn claim(&self, seat: Seat, process: &Process) -> Option<SeatGuard> {
         let mut seats = self.seats.lock();
-        let is_its = |kept: &KeptSeat| {
+        let is_its = |kept: &ReservedSeat| {
             kept.generation == seat.generation
                 && (kept.process.pid, kept.process.start) == (process.pid, process.start)
         };
@@ -89,13 +89,13 @@ impl Kept {
         }
         let kept = seats.remove(&seat.index)?;
         self.tell(seats.len());
-        Some(Seated::new(seat, kept.end))
+        Some(SeatGuard::new(seat, kept.end))
     }
 
     /// Keeps one seat of a process less: it has come without its pages, so nothing that it holds there ever ends.
     pub fn give_up_one_of(&self, process: &Process) {
         let mut seats = self.seats.lock();
-        let is_its = |kept: &KeptSeat| {
+        let is_its = |kept: &ReservedSeat| {
             (kept.process.pid, kept.process.start) == (process.pid, process.start)
         };
         let own = seats.iter().filter(|(_index, kept)| is_its(kept));
@@ -149,7 +149,7 @@ impl Kept {
     pub async fn settled(&self, limit: Duration) -> bool {
         let mut left = self.left.subscribe();
         let settled = async {
-            let Ok(Left { since, .. }) = left
+            let Ok(SeatsLeft { since, .. }) = left
                 .wait_for(|left| left.seats == 0)
                 .await
                 .map(|left| *left)
@@ -166,7 +166,7 @@ impl Kept {
     fn tell(&self, seats: usize) {
         // Under the lock of the seats.
         let waits = !self.waits_no_longer.load(Ordering::Relaxed);
-        self.left.send_replace(Left {
+        self.left.send_replace(SeatsLeft {
             seats: if waits { seats } else { 0 },
             since: Some(Instant::now()),
         });
@@ -190,7 +190,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_seat_is_its_process_s_alone_and_others_wait_for_it() {
-        let kept = Kept::default();
+        let kept = ReservedSeats::default();
         let limit = Duration::from_secs(1);
         assert!(kept.settled(Duration::ZERO).await, "nothing was ever kept");
         let mut ended = kept.keep(SEAT, PROCESS);
@@ -220,7 +220,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_seat_that_nobody_waits_for_any_longer_is_kept_all_the_same() {
-        let kept = Kept::default();
+        let kept = ReservedSeats::default();
         let mut ended = kept.keep(SEAT, PROCESS);
         let limit = Duration::from_secs(1);
         assert!(!kept.settled(limit).await);
@@ -239,7 +239,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_seat_that_nobody_comes_for_ends() {
-        let kept = Kept::default();
+        let kept = ReservedSeats::default();
         let ended = kept.keep(SEAT, PROCESS);
         assert_eq!(kept.give_up(), 1);
         assert!(ended.await.is_err());

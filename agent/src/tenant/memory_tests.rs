@@ -7,7 +7,7 @@ use tidegate_abi::board::name_hash;
 use tidegate_abi::decision::Outcome;
 use tidegate_abi::geometry::Geometry;
 use tidegate_segment::board::Slot;
-use tidegate_segment::gate::{Arg, Request, Step, Verdict};
+use tidegate_segment::gate::{Arg, GateVerdict, Request, Step};
 use tidegate_segment::lane;
 
 use super::Tenant;
@@ -37,11 +37,11 @@ fn pass(tenant: &Tenant, slot: Slot, args: &[Arg<'_>]) -> bool {
         ..Request::default()
     };
     match gate.enter(gate.board(), lane, slot, request) {
-        Step::Done(Verdict::Admitted(pass)) => {
+        Step::Done(GateVerdict::Admitted(pass)) => {
             gate.exit(gate.board(), lane, pass, Outcome::Ok);
             true
         }
-        Step::Done(Verdict::Refused(_) | Verdict::Stale) | Step::Wait(_) => false,
+        Step::Done(GateVerdict::Refused(_) | GateVerdict::Stale) | Step::Wait(_) => false,
     }
 }
 

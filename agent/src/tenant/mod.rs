@@ -35,17 +35,19 @@ use parking_lot::Mutex;
 use tidegate_abi::board::ScopeWord;
 use tidegate_abi::decision::{Cause, LossMode};
 use tidegate_abi::geometry::Geometry;
-use tidegate_segment::board::{self, Board, Process, ScopeReport, SeatWriter, TickWriter, Writers};
+use tidegate_segment::board::{
+    self, Board, Process, PublishedScope, SeatWriter, TickWriter, Writers,
+};
 use tidegate_segment::gate::Gate;
 use tidegate_segment::ledger::Ledger;
-use tidegate_segment::os::memfd::{self, FileError, Kind};
+use tidegate_segment::os::memfd::{self, FileError, MemoryKind};
 use tidegate_segment::page::Page;
 
 use callers::Callers;
-use client::Clients;
-use directory::Directory;
-use kept::Kept;
-use left::{BoardName, Names};
+use client::ServiceConnections;
+use directory::ResourceDirectory;
+use kept::ReservedSeats;
+use left::{BoardName, PageNames};
 use past_life::EarlierPages;
 use permit::Permits;
 use proxy_seats::ProxySeats;
@@ -63,7 +65,7 @@ pub const HOST: u32 = 0;
 
 /// What is published of a scope before its first tick: it admits everything. A scope must be published
 /// before a process gets it.
-pub const OPEN_SCOPE: ScopeReport = ScopeReport {
+pub const OPEN_SCOPE: PublishedScope = PublishedScope {
     word: ScopeWord::OPEN,
     allowed_qps_milli: u64::MAX,
     cause: Cause::None,
@@ -73,7 +75,7 @@ pub const OPEN_SCOPE: ScopeReport = ScopeReport {
 
 /// What is fixed for the life of a tenant's pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings {
+pub struct TenantSettings {
     /// Sizes.
     pub geometry: Geometry,
     /// A heartbeat older than this is a silent agent, ns.
@@ -112,7 +114,7 @@ pub struct PageFiles {
 
 /// How the pages of a tenant began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Begun {
+pub enum PagesOrigin {
     /// Nobody had any before.
     #[default]
     New,
@@ -122,7 +124,7 @@ pub enum Begun {
     Anew,
 }
 
-impl Begun {
+impl PagesOrigin {
     /// Its word in status.
     pub const fn name(self) -> &'static str {
         match self {
@@ -138,18 +140,18 @@ impl Begun {
 pub struct Tenant {
     gate: Gate,
     files: PageFiles,
-    directory: Box<Directory>,
+    directory: Box<ResourceDirectory>,
     seats: Box<Seats>,
     timed_permits: Mutex<Permits>,
     proxy_seats: Box<ProxySeats>,
-    clients: Clients,
+    clients: ServiceConnections,
     /// Callers without seats, by scope.
     callers: Box<Mutex<HashMap<u32, Callers>>>,
     rule_counts: Box<Mutex<RuleCounts>>,
-    names: Names,
-    kept: Kept,
+    names: PageNames,
+    kept: ReservedSeats,
     earlier: Box<EarlierPages>,
-    begun: OnceLock<Begun>,
+    begun: OnceLock<PagesOrigin>,
     upkeep: Upkeep,
 }
 
@@ -160,10 +162,11 @@ impl Tenant {
     ///
     /// # Errors
     /// The kernel gives no memory file, descriptor or random number.
-    pub fn create(settings: &Settings) -> Result<(Self, TickWriter), CreateError> {
+    pub fn create(settings: &TenantSettings) -> Result<(Self, TickWriter), CreateError> {
         let geometry = settings.geometry;
-        let (board_page, board_file) = memfd::create(Kind::Board, geometry.board().words)?;
-        let (ledger_page, ledger_file) = memfd::create(Kind::Ledger, geometry.ledger().words)?;
+        let (board_page, board_file) = memfd::create(MemoryKind::Board, geometry.board().words)?;
+        let (ledger_page, ledger_file) =
+            memfd::create(MemoryKind::Ledger, geometry.ledger().words)?;
         let files = PageFiles {
             board: board_file,
             ledger: ledger_file,
@@ -173,7 +176,7 @@ impl Tenant {
         write_pages(geometry, fixed, [board_page, ledger_page])
             .and_then(|(gate, writers)| {
                 let Writers { tick, rules, seats } = *writers;
-                let directory = Directory::new(rules, *gate.ledger()).ok()?;
+                let directory = ResourceDirectory::new(rules, *gate.ledger()).ok()?;
                 let tenant = Self::assemble(&gate, (directory, seats), files, names);
                 Some((tenant, tick))
             })
@@ -182,9 +185,9 @@ impl Tenant {
 
     fn assemble(
         gate: &Gate,
-        (directory, seats): (Box<Directory>, SeatWriter),
+        (directory, seats): (Box<ResourceDirectory>, SeatWriter),
         files: PageFiles,
-        names: Names,
+        names: PageNames,
     ) -> Self {
         Self {
             directory,
@@ -193,11 +196,11 @@ impl Tenant {
             files,
             timed_permits: Mutex::default(),
             proxy_seats: Box::default(),
-            clients: Clients::default(),
+            clients: ServiceConnections::default(),
             callers: Box::default(),
             rule_counts: Box::default(),
             names,
-            kept: Kept::default(),
+            kept: ReservedSeats::default(),
             earlier: Box::default(),
             begun: OnceLock::new(),
             upkeep: Upkeep::default(),
@@ -214,23 +217,23 @@ impl Tenant {
     }
 
     /// Which files the pages are.
-    pub const fn names(&self) -> &Names {
+    pub const fn names(&self) -> &PageNames {
         &self.names
     }
 
     /// The seats of the life before that are kept for their processes.
-    pub const fn kept(&self) -> &Kept {
+    pub const fn kept(&self) -> &ReservedSeats {
         &self.kept
     }
 
     /// Takes down how the pages began.
-    pub fn has_begun(&self, begun: Begun) {
+    pub fn has_begun(&self, begun: PagesOrigin) {
         // It is said once.
-        let _first: Result<(), Begun> = self.begun.set(begun);
+        let _first: Result<(), PagesOrigin> = self.begun.set(begun);
     }
 
     /// How the pages began.
-    pub fn begun(&self) -> Begun {
+    pub fn begun(&self) -> PagesOrigin {
         self.begun.get().copied().unwrap_or_default()
     }
 
@@ -255,7 +258,7 @@ impl Tenant {
     }
 
     /// Names and rules.
-    pub fn directory(&self) -> &Directory {
+    pub fn directory(&self) -> &ResourceDirectory {
         &self.directory
     }
 
@@ -270,7 +273,7 @@ impl Tenant {
     }
 
     /// Who is connected.
-    pub const fn clients(&self) -> &Clients {
+    pub const fn clients(&self) -> &ServiceConnections {
         &self.clients
     }
 
@@ -282,21 +285,21 @@ impl Tenant {
 
 impl PageFiles {
     /// Their names, of a board of that generation and none before it.
-    fn names(&self, generation: u64) -> Result<Names, CreateError> {
+    fn names(&self, generation: u64) -> Result<PageNames, CreateError> {
         let identify = |file| memfd::identify(file).map_err(CreateError::Identity);
         let board = BoardName {
             file: identify(&self.board)?,
             generation,
         };
-        Ok(Names {
+        Ok(PageNames {
             ledger: identify(&self.ledger)?,
             boards: vec![board],
         })
     }
 }
 
-fn fixed(settings: &Settings) -> Result<board::Settings, CreateError> {
-    Ok(board::Settings {
+fn fixed(settings: &TenantSettings) -> Result<board::BoardSettings, CreateError> {
+    Ok(board::BoardSettings {
         generation: u64::from_ne_bytes(permit::random().map_err(CreateError::Random)?),
         time_to_live_ns: settings.time_to_live_ns,
         grace_ns: settings.grace_ns,
@@ -307,7 +310,7 @@ fn fixed(settings: &Settings) -> Result<board::Settings, CreateError> {
 /// Writes the headers of both pages, names the board in the ledger and seats the agent.
 fn write_pages(
     geometry: Geometry,
-    fixed: board::Settings,
+    fixed: board::BoardSettings,
     [board_page, ledger_page]: [Page; 2],
 ) -> Option<(Gate, Box<Writers>)> {
     let (board, writers) = board::create(board_page, geometry, fixed)?;
@@ -359,7 +362,7 @@ pub(crate) mod tests {
 
     /// A tenant that considers its agent present for ever.
     pub(crate) fn tenant(geometry: Geometry) -> Tenant {
-        let settings = Settings {
+        let settings = TenantSettings {
             geometry,
             time_to_live_ns: u64::MAX,
             grace_ns: 0,

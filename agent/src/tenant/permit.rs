@@ -8,11 +8,11 @@ use tidegate_abi::message::TOKEN;
 use tidegate_segment::board::Slot;
 use tidegate_segment::gate::Pass;
 
-use super::proxy_seats::Permit;
-use crate::places::Place;
+use super::proxy_seats::ProxyPermit;
+use crate::places::HeldPlaces;
 
 /// Names a permit.
-pub type Token = [u8; TOKEN];
+pub type PermitToken = [u8; TOKEN];
 
 /// There is no random number for a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -33,7 +33,7 @@ pub fn random<const N: usize>() -> Result<[u8; N], Errno> {
 ///
 /// # Errors
 /// There is no random number.
-pub fn draw() -> Result<Token, NoToken> {
+pub fn draw() -> Result<PermitToken, NoToken> {
     random().map_err(NoToken)
 }
 
@@ -41,7 +41,7 @@ pub fn draw() -> Result<Token, NoToken> {
 #[derive(Debug, Default)]
 pub struct Permits {
     /// Boxed, so that the table is small where it has just grown and is half empty.
-    held: HashMap<Token, Box<Held>>,
+    held: HashMap<PermitToken, Box<PermitHolder>>,
     /// Those that ended by the clock.
     expired: u64,
 }
@@ -79,16 +79,22 @@ impl Outstanding {
 }
 
 #[derive(Debug)]
-struct Held {
-    permit: Permit,
-    place: Place,
+struct PermitHolder {
+    permit: ProxyPermit,
+    place: HeldPlaces,
     ends_ns: u64,
 }
 
 impl Permits {
     /// Holds a permit for whoever has the place, until a time, monotonic ns.
-    pub fn hold(&mut self, token: Token, permit: Permit, place: Place, ends_ns: u64) {
-        let held = Held {
+    pub fn hold(
+        &mut self,
+        token: PermitToken,
+        permit: ProxyPermit,
+        place: HeldPlaces,
+        ends_ns: u64,
+    ) {
+        let held = PermitHolder {
             permit,
             place,
             ends_ns,
@@ -97,7 +103,7 @@ impl Permits {
     }
 
     /// Takes out a permit of a user. Another user's permit stays, and does not show.
-    pub fn take(&mut self, token: &Token, uid: u32) -> Option<Permit> {
+    pub fn take(&mut self, token: &PermitToken, uid: u32) -> Option<ProxyPermit> {
         if self.held.get(token)?.place.holder().uid != uid {
             return None;
         }
@@ -105,9 +111,9 @@ impl Permits {
     }
 
     /// Takes out all permits that ended by `now_ns`.
-    pub fn take_ended(&mut self, now_ns: u64) -> Vec<Permit> {
+    pub fn take_ended(&mut self, now_ns: u64) -> Vec<ProxyPermit> {
         let ended = self.held.extract_if(|_token, held| held.ends_ns <= now_ns);
-        let ended: Vec<Permit> = ended.map(|(_token, held)| held.permit).collect();
+        let ended: Vec<ProxyPermit> = ended.map(|(_token, held)| held.permit).collect();
         let many = u64::try_from(ended.len()).unwrap_or(u64::MAX);
         self.expired = self.expired.saturating_add(many);
         ended
@@ -147,7 +153,7 @@ mod tests {
     const PASS: Pass = Pass::plain(Slot::OVERFLOW, 0, Direction::In);
 
     /// A place of user 7.
-    fn place() -> Place {
+    fn place() -> HeldPlaces {
         let places = Places::new("permits", Bound::parts(8, 1, 1));
         places.take(Holder { uid: 7, pid: 1 }).unwrap()
     }
@@ -157,7 +163,7 @@ mod tests {
         let mut table = Permits::default();
         let token = draw().unwrap();
         table.hold(token, PASS.into(), place(), u64::MAX);
-        let mut take = |token: &Token, uid| table.take(token, uid).map(|permit| permit.pass);
+        let mut take = |token: &PermitToken, uid| table.take(token, uid).map(|permit| permit.pass);
         assert_eq!(take(&token, 8), None);
         assert_eq!(take(&[0; TOKEN], 7), None);
         assert_eq!(take(&token, 7), Some(PASS));

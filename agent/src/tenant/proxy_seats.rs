@@ -52,7 +52,7 @@ pub struct SeatedCaller {
 
 /// An admitted request of a caller over a socket, and the seat that it counts in.
 #[derive(Debug)]
-pub struct Permit {
+pub struct ProxyPermit {
     /// What the gate gave.
     pub pass: Pass,
     seat: Option<Arc<ProxySeat>>,
@@ -66,7 +66,7 @@ impl From<Caller> for SeatedCaller {
 }
 
 /// Given in the agent's own seat.
-impl From<Pass> for Permit {
+impl From<Pass> for ProxyPermit {
     fn from(pass: Pass) -> Self {
         Self { pass, seat: None }
     }
@@ -74,8 +74,8 @@ impl From<Pass> for Permit {
 
 impl SeatedCaller {
     /// The permit of a request that was admitted.
-    pub fn permit(&self, pass: Pass) -> Permit {
-        Permit {
+    pub fn permit(&self, pass: Pass) -> ProxyPermit {
+        ProxyPermit {
             pass,
             seat: self.seat.clone(),
         }
@@ -92,7 +92,7 @@ impl SeatedCaller {
     }
 }
 
-impl Permit {
+impl ProxyPermit {
     /// The gate that takes it back.
     pub(super) fn gate<'s>(&'s self, own: &'s Gate) -> &'s Gate {
         self.seat.as_ref().map_or(own, |seat| &seat.gate)

@@ -2,7 +2,7 @@
 
 use tidegate_abi::board::{Needs, name_hash};
 use tidegate_segment::board::Slot;
-use tidegate_segment::gate::{Name, Request, Verdict};
+use tidegate_segment::gate::{GateVerdict, Request, RequestName};
 
 use super::Tenant;
 use super::decide::Waits;
@@ -33,12 +33,12 @@ impl Tenant {
         caller: &SeatedCaller,
         question: &Question<'_>,
         waits: Waits<'_>,
-    ) -> Verdict {
-        let mut verdict = Verdict::Stale;
+    ) -> GateVerdict {
+        let mut verdict = GateVerdict::Stale;
         for _try in 0..TRIES {
             let (slot, request) = self.look_up(question, caller.caller.uid);
             verdict = self.enter(caller, slot, request, waits).await;
-            if verdict != Verdict::Stale {
+            if verdict != GateVerdict::Stale {
                 break;
             }
         }
@@ -51,12 +51,12 @@ impl Tenant {
         caller: &SeatedCaller,
         question: &Question<'_>,
         waits: Waits<'_>,
-    ) -> Verdict {
-        let mut verdict = Verdict::Stale;
+    ) -> GateVerdict {
+        let mut verdict = GateVerdict::Stale;
         for _try in 0..TRIES {
             let (slot, request) = self.look_up(question, caller.caller.uid);
             verdict = self.admit_once(caller, slot, request, waits).await;
-            if verdict != Verdict::Stale {
+            if verdict != GateVerdict::Stale {
                 break;
             }
         }
@@ -77,11 +77,16 @@ impl Tenant {
     }
 
     /// An origin or context of a request for a resource; its node is made where a rule needs one.
-    pub fn name(&self, resource: (&str, Slot), (part, name): (Part, &str), uid: u32) -> Name {
+    pub fn name(
+        &self,
+        resource: (&str, Slot),
+        (part, name): (Part, &str),
+        uid: u32,
+    ) -> RequestName {
         if name.is_empty() {
-            return Name::default();
+            return RequestName::default();
         }
-        Name {
+        RequestName {
             hash: name_hash(name.as_bytes()),
             node: self.part(resource, (part, name), uid),
         }

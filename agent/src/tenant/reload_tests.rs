@@ -2,11 +2,11 @@
 
 use std::cell::Cell;
 
-use tidegate_abi::argument::{Kind, text_hash};
+use tidegate_abi::argument::{ArgumentKind, text_hash};
 use tidegate_abi::decision::Outcome;
 use tidegate_abi::geometry::Geometry;
 use tidegate_segment::clock::Clock as _;
-use tidegate_segment::gate::{Arg, Request, Step, Verdict};
+use tidegate_segment::gate::{Arg, GateVerdict, Request, Step};
 use tidegate_segment::lane::Lane;
 
 use super::Tenant;
@@ -50,7 +50,7 @@ impl Story {
         let begin_ns = self.clock.now_ns();
         let passes = (0..asks).map(|ask| {
             self.clock.0.set(begin_ns + ask * part_ns / asks);
-            let args = [Arg::One(text_hash(Kind::Text, "v"))];
+            let args = [Arg::One(text_hash(ArgumentKind::Text, "v"))];
             let request = Request {
                 args: &args,
                 ..Request::default()
@@ -60,12 +60,12 @@ impl Story {
                 step = gate.resume(&self.clock, Lane::SHARED, &waiting);
             }
             match step {
-                Step::Done(Verdict::Admitted(pass)) => {
+                Step::Done(GateVerdict::Admitted(pass)) => {
                     gate.exit(&self.clock, Lane::SHARED, pass, Outcome::Ok);
                     1
                 }
-                Step::Done(Verdict::Refused(_)) => 0,
-                other @ (Step::Done(Verdict::Stale) | Step::Wait(_)) => panic!("{other:?}"),
+                Step::Done(GateVerdict::Refused(_)) => 0,
+                other @ (Step::Done(GateVerdict::Stale) | Step::Wait(_)) => panic!("{other:?}"),
             }
         });
         let passes = passes.sum();

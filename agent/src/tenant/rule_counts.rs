@@ -9,31 +9,31 @@ use std::collections::{HashMap, HashSet};
 
 use tidegate_abi::board::Needs;
 use tidegate_abi::decision::{Mode, RefusalKind};
-use tidegate_segment::board::{Record, Slot};
+use tidegate_segment::board::{ResourceRecord, Slot};
 
 use super::Tenant;
-use super::directory::{PublishFault, Published};
+use super::directory::{PublishFault, PublishResult};
 use super::rule_index::RuleIndex;
 
 /// A rule and what it did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleCount {
     /// Its kind and id.
-    pub key: RuleKey,
+    pub key: KindAndId,
     /// Name or pattern of its resource; `None` for a rule on a scope.
     pub resource: Option<String>,
     /// Whether it refuses or only observes.
     pub mode: Mode,
     /// What it did.
-    pub counts: Counts,
+    pub counts: RuleActivity,
 }
 
 /// Kind and id of a rule: no other rule of a tenant has both.
-pub type RuleKey = (RefusalKind, String);
+pub type KindAndId = (RefusalKind, String);
 
 /// What a rule did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
+pub struct RuleActivity {
     /// Requests that it refused.
     pub refused: u64,
     /// Requests that it would have refused if it did not only observe.
@@ -63,7 +63,7 @@ struct Seen {
 #[derive(Debug, Default)]
 pub struct RuleCounts {
     seen: HashMap<Spot, u64>,
-    sums: HashMap<RuleKey, Counts>,
+    sums: HashMap<KindAndId, RuleActivity>,
 }
 
 /// What to make of a place that the last look did not find.
@@ -76,12 +76,12 @@ enum New {
 }
 
 impl Tenant {
-    /// Puts a set of rules in force, see [`super::directory::Directory::publish`]; what was refused until then
+    /// Puts a set of rules in force, see [`super::directory::ResourceDirectory::publish`]; what was refused until then
     /// counts for the rules before.
     ///
     /// # Errors
     /// Those of the directory; the set before stays in force then.
-    pub fn publish(&self, limits: RuleIndex, now_ns: u64) -> Result<Published, PublishFault> {
+    pub fn publish(&self, limits: RuleIndex, now_ns: u64) -> Result<PublishResult, PublishFault> {
         let mut counts = self.rule_counts.lock();
         counts.look(self, New::Counts);
         let published = self.directory.publish(limits, now_ns)?;
@@ -204,7 +204,7 @@ fn of_lines(tenant: &Tenant, slot: Slot) -> impl Iterator<Item = Seen> {
 }
 
 /// Plain rules: one of each quantity is in force, that with the least limit.
-fn of_node(tenant: &Tenant, slot: Slot, record: &Record) -> Vec<Seen> {
+fn of_node(tenant: &Tenant, slot: Slot, record: &ResourceRecord) -> Vec<Seen> {
     let Some(node) = tenant.ledger().node(slot.index) else {
         return Vec::new();
     };
@@ -262,7 +262,7 @@ mod tests {
     use tidegate_abi::decision::Outcome;
     use tidegate_abi::geometry::Geometry;
     use tidegate_segment::clock::monotonic_ns;
-    use tidegate_segment::gate::{Request, Verdict};
+    use tidegate_segment::gate::{GateVerdict, Request};
 
     use super::*;
     use crate::tenant::callers::Caller;
@@ -276,7 +276,7 @@ mod tests {
             let verdict = tenant
                 .enter(&Caller::HOST.into(), slot, Request::default(), Waits::HELD)
                 .await;
-            if let Verdict::Admitted(pass) = verdict {
+            if let GateVerdict::Admitted(pass) = verdict {
                 tenant.exit(pass, Outcome::Ok);
             }
         }

@@ -53,14 +53,14 @@ pub enum NoSeat {
 
 /// A seat that a connection holds. Dropping it is the end of the connection.
 #[derive(Debug)]
-pub struct Seated {
+pub struct SeatGuard {
     /// The seat.
     pub seat: Seat,
     /// Its other half ends when this is dropped.
     _end: oneshot::Sender<()>,
 }
 
-impl Seated {
+impl SeatGuard {
     /// A seat whose end is told by dropping `end`.
     pub(super) const fn new(seat: Seat, end: oneshot::Sender<()>) -> Self {
         Self { seat, _end: end }
@@ -76,7 +76,7 @@ pub fn seat(
     tenant: &Arc<Tenant>,
     process: Process,
     pidfd: Option<OwnedFd>,
-) -> Result<Seated, NoSeat> {
+) -> Result<SeatGuard, NoSeat> {
     let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw);
     let pid = pid.ok_or(NoSeat::Invisible)?;
     let pidfd = match pidfd {
@@ -98,7 +98,7 @@ pub fn seat(
     tenant.seats().name_service(seat, &name);
     let (end, ended) = oneshot::channel();
     tokio::spawn(watch(Arc::clone(tenant), seat, death, ended));
-    Ok(Seated::new(seat, end))
+    Ok(SeatGuard::new(seat, end))
 }
 
 /// The handle of a process that lives and began at that time; `None` if it is gone, or another has its pid.

@@ -12,7 +12,7 @@ use tidegate_segment::board::{Board, Process, SeatWriter, Slot};
 use tidegate_segment::ledger::{Ledger, NodeCounts, ScopeCounts};
 use tidegate_segment::sync::{Ordering, Word};
 
-use super::left::{Left, Names, Record, Sitter};
+use super::left::{LastLife, LifeRecord, PageNames, RecordedSeat};
 use super::seat_life::SEATS_OF_PROCESS;
 use super::{AGENT_SEAT, HOST};
 use crate::places::Full;
@@ -48,14 +48,14 @@ struct Table {
     one_user: bool,
     /// Seats that the agent has taken for callers over sockets.
     agents: usize,
-    kept: Kept,
+    kept: PastTotals,
     /// Where the next life finds who sits where.
-    record: Option<Record>,
+    record: Option<LifeRecord>,
 }
 
 /// Counts of processes that left, so that totals never go backwards.
 #[derive(Debug, Default)]
-struct Kept {
+struct PastTotals {
     /// In the order of the slots.
     nodes: Vec<NodeCounts>,
     /// In the order of the scopes.
@@ -87,7 +87,7 @@ impl Seats {
                 writer,
                 one_user: false,
                 agents: 0,
-                kept: Kept::default(),
+                kept: PastTotals::default(),
                 record: None,
             }),
         })
@@ -97,16 +97,16 @@ impl Seats {
     ///
     /// # Errors
     /// The file system refused.
-    pub(super) fn record_to(&self, path: &Path, names: Names) -> io::Result<()> {
+    pub(super) fn record_to(&self, path: &Path, names: PageNames) -> io::Result<()> {
         let mut table = self.table.lock();
         let board = table.writer.board();
         let seats = 0..board.seats_used();
-        let left = Left {
+        let left = LastLife {
             names,
             geometry: board.geometry(),
             seats: seats.filter_map(|index| seat_now(&board, index)).collect(),
         };
-        table.record = Some(Record::write(path, &left)?);
+        table.record = Some(LifeRecord::write(path, &left)?);
         Ok(())
     }
 
@@ -317,9 +317,9 @@ impl Table {
     }
 }
 
-fn seat_now(board: &Board, index: u32) -> Option<Sitter> {
+fn seat_now(board: &Board, index: u32) -> Option<RecordedSeat> {
     let info = board.seat_info(index)?;
-    Some(Sitter {
+    Some(RecordedSeat {
         index,
         word: info.word,
         process: Process {
@@ -331,7 +331,7 @@ fn seat_now(board: &Board, index: u32) -> Option<Sitter> {
     })
 }
 
-impl Kept {
+impl PastTotals {
     fn fold(&mut self, ledger: &Ledger, board: &Board, seat: u32) {
         let mut name = [0; 256];
         for index in 0..board.resources_used() {
@@ -371,7 +371,7 @@ fn place<T: Default + Clone>(records: &mut Vec<T>, index: u32) -> Option<&mut T>
 mod tests {
     use tidegate_abi::decision::Outcome;
     use tidegate_abi::geometry::Geometry;
-    use tidegate_segment::gate::{Gate, Request, Step, Verdict};
+    use tidegate_segment::gate::{Gate, GateVerdict, Request, Step};
     use tidegate_segment::lane::Lane;
 
     use super::*;
@@ -389,7 +389,7 @@ mod tests {
         tenant(Geometry::new(8, 3, 2, 2).unwrap())
     }
 
-    fn enter(tenant: &Tenant, seat: Seat, slot: Slot) -> Verdict {
+    fn enter(tenant: &Tenant, seat: Seat, slot: Slot) -> GateVerdict {
         let gate = Gate::new(
             *tenant.board(),
             *tenant.ledger(),
@@ -398,7 +398,7 @@ mod tests {
         );
         match gate.enter(tenant.board(), Lane::numbered(1), slot, Request::default()) {
             Step::Done(verdict) => verdict,
-            Step::Wait(_) => Verdict::Stale,
+            Step::Wait(_) => GateVerdict::Stale,
         }
     }
 
@@ -426,7 +426,7 @@ mod tests {
         let tenant = small();
         let slot = tenant.directory().resolve("a").slot;
         let seat = tenant.seats().take(PROCESS).unwrap();
-        let Verdict::Admitted(pass) = enter(&tenant, seat, slot) else {
+        let GateVerdict::Admitted(pass) = enter(&tenant, seat, slot) else {
             panic!("admitted");
         };
         let gate = Gate::new(
@@ -436,7 +436,7 @@ mod tests {
             seat.generation,
         );
         gate.exit(tenant.board(), Lane::numbered(1), pass, Outcome::Ok);
-        let Verdict::Admitted(_held) = enter(&tenant, seat, slot) else {
+        let GateVerdict::Admitted(_held) = enter(&tenant, seat, slot) else {
             panic!("admitted");
         };
         let counts = |slot| {
@@ -446,7 +446,7 @@ mod tests {
         assert_eq!(counts(slot), (1, 2, 1));
         tenant.seats().revoke(seat);
         assert_eq!(counts(slot), (0, 2, 1));
-        assert_eq!(enter(&tenant, seat, slot), Verdict::Stale);
+        assert_eq!(enter(&tenant, seat, slot), GateVerdict::Stale);
         tenant.seats().free(seat);
         assert_eq!(counts(slot), (0, 2, 1));
         for scope in [0, 1] {

@@ -3,7 +3,7 @@
 //! The ledger goes on as it is. The board cannot: nobody can map one for writing again. So a new one is written that says
 //! the same of everything the ledger's words refer to: who sits in which seat, which name has which slot, which rule
 //! has which state. Where the descriptors came from does not matter here: whoever brings them has proved them
-//! ([`super::left::Left::prove`]).
+//! ([`super::left::LastLife::prove`]).
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::gate::Gate;
 use tidegate_segment::ledger::Ledger;
 use tidegate_segment::os::map;
-use tidegate_segment::os::memfd::{self, Kind};
+use tidegate_segment::os::memfd::{self, MemoryKind};
 use tidegate_segment::page::Page;
 
-use super::directory::Directory;
-use super::left::{BoardName, Left, Proved, Sitter};
+use super::directory::ResourceDirectory;
+use super::left::{BoardName, LastLife, ProvedPages, RecordedSeat};
 use super::seats::Seat;
 use super::{
-    AGENT_SEAT, CreateError, HOST, OPEN_SCOPE, PageFiles, Settings, Tenant, fixed, own_process,
-    seat_life,
+    AGENT_SEAT, CreateError, HOST, OPEN_SCOPE, PageFiles, Tenant, TenantSettings, fixed,
+    own_process, seat_life,
 };
 
 /// A seat that a living process has from the life before, and the handle by which its death is seen.
@@ -44,7 +44,7 @@ impl TakenUp {
     ///
     /// # Errors
     /// See [`Tenant::create`].
-    pub fn new(settings: &Settings) -> Result<Box<Self>, CreateError> {
+    pub fn new(settings: &TenantSettings) -> Result<Box<Self>, CreateError> {
         let (tenant, tick) = Tenant::create(settings)?;
         Ok(Box::new(Self {
             tenant: Arc::new(tenant),
@@ -61,13 +61,13 @@ impl Tenant {
     /// The kernel gives no memory file, or the board has no room for what the one before says. The old pages are as
     /// they were then.
     pub fn take_up(
-        settings: &Settings,
-        left: &Left,
-        proved: &Proved,
+        settings: &TenantSettings,
+        left: &LastLife,
+        proved: &ProvedPages,
     ) -> Result<Box<TakenUp>, CreateError> {
         let geometry = settings.geometry;
         let misfit = || CreateError::Layout(geometry);
-        let (board_page, board_file) = memfd::create(Kind::Board, geometry.board().words)?;
+        let (board_page, board_file) = memfd::create(MemoryKind::Board, geometry.board().words)?;
         let fixed = fixed(settings)?;
         let name = BoardName {
             file: memfd::identify(&board_file).map_err(CreateError::Identity)?,
@@ -88,7 +88,7 @@ impl Tenant {
             proved.board.resources_used(),
         );
         let agent = (AGENT_SEAT, own.generation);
-        let directory = Directory::take_up(
+        let directory = ResourceDirectory::take_up(
             rules,
             *gate.ledger(),
             &proved.board,
@@ -112,9 +112,9 @@ type GoingOn = (Box<Gate>, Vec<LivingSeat>, (Box<Writers>, SeatWord));
 
 /// Writes the new board's header and seats, and ends what the agent itself held.
 fn go_on(
-    settings: &Settings,
-    fixed: board::Settings,
-    (board_page, left, proved): (Page, &Left, &Proved),
+    settings: &TenantSettings,
+    fixed: board::BoardSettings,
+    (board_page, left, proved): (Page, &LastLife, &ProvedPages),
 ) -> Option<GoingOn> {
     let geometry = settings.geometry;
     let (board, writers) = board::create(board_page, geometry, fixed)?;
@@ -132,7 +132,7 @@ fn go_on(
 
 /// The agent sits where it sat, under the same generation: services that still decide on the board of the life before
 /// count what it holds.
-fn restore_own(seats: &mut SeatWriter, left: &Left) -> SeatWord {
+fn restore_own(seats: &mut SeatWriter, left: &LastLife) -> SeatWord {
     let own = left.seats.iter().find(|seat| seat.index == AGENT_SEAT);
     let word = SeatWord {
         live: true,
@@ -143,7 +143,7 @@ fn restore_own(seats: &mut SeatWriter, left: &Left) -> SeatWord {
 }
 
 /// Puts everybody else back who lives, and the generations of the other seats.
-fn restore(seats: &mut SeatWriter, left: &Left) -> Vec<LivingSeat> {
+fn restore(seats: &mut SeatWriter, left: &LastLife) -> Vec<LivingSeat> {
     let others = left.seats.iter().filter(|seat| seat.index != AGENT_SEAT);
     let mut living = Vec::new();
     for seat in others {
@@ -157,7 +157,7 @@ fn restore(seats: &mut SeatWriter, left: &Left) -> Vec<LivingSeat> {
             ..seat.word
         };
         seats.restore(seat.index, word, seat.process);
-        let Sitter { index, process, .. } = *seat;
+        let RecordedSeat { index, process, .. } = *seat;
         let seat = Seat {
             index,
             generation: word.generation,

@@ -85,7 +85,7 @@ impl Tenant {
 mod tests {
     use tidegate_abi::decision::Outcome;
     use tidegate_abi::geometry::Geometry;
-    use tidegate_segment::gate::{Request, Verdict};
+    use tidegate_segment::gate::{GateVerdict, Request};
 
     use super::*;
     use crate::tenant::callers::Caller;
@@ -111,16 +111,16 @@ mod tests {
         let [a, b] = ["a", "b"].map(|name| tenant.directory().resolve(name).slot);
         let host = Caller::HOST.into();
         let enter = |slot| tenant.enter(&host, slot, Request::default(), Waits::HELD);
-        let Verdict::Admitted(held) = enter(a).await else {
+        let GateVerdict::Admitted(held) = enter(a).await else {
             panic!("admitted");
         };
         for _pass in 0..5 {
-            assert!(matches!(enter(b).await, Verdict::Admitted(_)));
+            assert!(matches!(enter(b).await, GateVerdict::Admitted(_)));
         }
         tenant.tend_ledger();
         assert_eq!(tenant.ledger_memory().given_back_bytes, 0, "nothing is odd");
         let words = tenant.ledger().geometry().ledger().words;
-        let page = memfd::open(memfd::Kind::Ledger, &tenant.files().ledger, words).unwrap();
+        let page = memfd::open(memfd::MemoryKind::Ledger, &tenant.files().ledger, words).unwrap();
         for word in page.words() {
             let seen = word.load(Ordering::Relaxed);
             word.store(seen, Ordering::Relaxed);
@@ -133,7 +133,7 @@ mod tests {
         assert!(memory.explained_bytes < 1 << 20, "{memory:?}");
         assert_eq!(memory.given_back_bytes, all - memory.bytes);
         assert_eq!(tenant.seats().node_counts(a).inflight, 1);
-        assert!(matches!(enter(b).await, Verdict::Refused(_)));
+        assert!(matches!(enter(b).await, GateVerdict::Refused(_)));
         tenant.exit(held, Outcome::Ok);
         assert_eq!(tenant.seats().node_counts(a).inflight, 0);
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use tidegate_agent::config::Config;
-use tidegate_agent::rule::{Quirks, RuleSet};
+use tidegate_agent::rule::{QuirksOption, RuleSet};
 use tidegate_agent::rule_source::form;
 use tidegate_agent::schema::fault::Fault;
 use tidegate_agent::schema::source::Source;
@@ -18,7 +18,7 @@ fn read_all(text: &str) -> Vec<Fault> {
         faults.extend(read.faults);
         faults.extend(read.warnings);
         faults.extend(
-            RuleSet::build(read.rules, Quirks::None)
+            RuleSet::build(read.rules, QuirksOption::None)
                 .err()
                 .unwrap_or_default(),
         );

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use tidegate_agent::config::Config;
-use tidegate_agent::rule::{Quirks, RuleSet};
-use tidegate_agent::rule_source::check::{Report, check};
+use tidegate_agent::rule::{QuirksOption, RuleSet};
+use tidegate_agent::rule_source::check::{CheckReport, check};
 use tidegate_agent::rule_source::form;
 use tidegate_agent::schema::fault::Fault;
 use tidegate_agent::schema::source::{SIZE_MAX, Source};
@@ -27,25 +27,25 @@ fn cases(directory: &str) -> Vec<Source> {
     paths.iter().map(source).collect()
 }
 
-fn report(faults: Vec<Fault>, warnings: Vec<Fault>) -> Report {
-    Report {
+fn report(faults: Vec<Fault>, warnings: Vec<Fault>) -> CheckReport {
+    CheckReport {
         ok: faults.is_empty(),
         faults,
         warnings,
     }
 }
 
-fn config_report(source: &Source) -> Report {
+fn config_report(source: &Source) -> CheckReport {
     match Config::parse(source) {
         Ok(loaded) => report(Vec::new(), loaded.warnings),
         Err(faults) => report(faults, Vec::new()),
     }
 }
 
-fn rules_report(source: &Source) -> Report {
+fn rules_report(source: &Source) -> CheckReport {
     let read = form::read(Path::new(&**source.name()), source);
     let mut found = report(read.faults, read.warnings);
-    match RuleSet::build(read.rules, Quirks::None) {
+    match RuleSet::build(read.rules, QuirksOption::None) {
         Ok(set) => found.warnings.extend(set.warnings().iter().cloned()),
         Err(faults) => found.faults.extend(faults),
     }
@@ -88,7 +88,7 @@ fn field_o11_slips_of_a_first_file_are_told_with_what_to_write() {
 
 #[test]
 fn no_case_is_taken_in_silence() {
-    let silent = |report: &Report| report.faults.is_empty() && report.warnings.is_empty();
+    let silent = |report: &CheckReport| report.faults.is_empty() && report.warnings.is_empty();
     for source in cases("config") {
         assert!(!silent(&config_report(&source)), "{}", source.name());
     }
@@ -101,8 +101,8 @@ fn no_case_is_taken_in_silence() {
 fn what_sentinel_cannot_pace_is_a_fault_with_its_quirks_alone() {
     let text = "[[flow]]\nresource = \"a\"\nbehavior = \"pace\"\ncount = 0.4\n";
     let built = |quirks| RuleSet::build(crate::given::rules("a.toml", text), quirks);
-    assert_eq!(built(Quirks::None).unwrap().rules().len(), 1);
-    let faults = built(Quirks::Sentinel189).unwrap_err();
+    assert_eq!(built(QuirksOption::None).unwrap().rules().len(), 1);
+    let faults = built(QuirksOption::Sentinel189).unwrap_err();
     assert_eq!(
         faults.iter().map(Fault::to_string).collect::<Vec<_>>(),
         ["a.toml:4:9: flow[0].count = 0.4; allowed: 0, or at least 0.5 with these quirks"]

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use tidegate_agent::rule::flow::{Behavior, Grade, LimitOrigin, Strategy};
-use tidegate_agent::rule::{Amount, Body, Flow, Resource, Rule};
+use tidegate_agent::rule::{Amount, Body, Flow, Rule, RuleResource};
 use tidegate_agent::rule_source::form;
 use tidegate_agent::schema::source::Source;
 
@@ -25,8 +25,8 @@ pub(crate) fn amount(number: f64) -> Amount {
     Amount::new(number).unwrap()
 }
 
-pub(crate) fn name(text: &str) -> Resource {
-    Resource::Name(text.to_owned())
+pub(crate) fn name(text: &str) -> RuleResource {
+    RuleResource::Name(text.to_owned())
 }
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);

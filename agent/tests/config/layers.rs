@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use tidegate_agent::config::{Config, Given};
+use tidegate_agent::config::{Config, ConfigRequest};
 use tidegate_agent::rule_source::check::check;
 
 /// A directory with a configuration and files beside it.
@@ -143,9 +143,9 @@ fn every_option_in_force_stands_with_the_file_and_line_that_set_it() {
 #[test]
 fn what_the_command_line_says_is_told_as_such_and_not_as_the_files() {
     let directory = Directory::of("[rules]\ndir = \"here\"\n", &[]);
-    let given = Given {
+    let given = ConfigRequest {
         rules_dir: Some("/elsewhere".into()),
-        ..Given::of(Some(directory.main()))
+        ..ConfigRequest::of(Some(directory.main()))
     };
     let config = given.load().unwrap().config;
     let text = config.with_origins(Some(&directory.main())).unwrap();

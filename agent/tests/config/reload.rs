@@ -1,15 +1,15 @@
 //! A reload tells what changed, so that every unchanged rule keeps its state.
 
-use tidegate_agent::rule::{Fate, Quirks, RuleSet};
+use tidegate_agent::rule::{Fate, QuirksOption, RuleSet};
 
 use super::given::rules;
 
-fn build(text: &str, quirks: Quirks) -> RuleSet {
+fn build(text: &str, quirks: QuirksOption) -> RuleSet {
     RuleSet::build(rules("a.toml", text), quirks).unwrap()
 }
 
 fn set(text: &str) -> RuleSet {
-    build(text, Quirks::None)
+    build(text, QuirksOption::None)
 }
 
 fn flow_text(resource: &str, count: u32, more: &str) -> String {
@@ -60,6 +60,6 @@ fn equal_breakers_are_one_unless_sentinel_keeps_them_apart() {
                    recovery_timeout = \"1s\"\n";
     let twice = breaker.repeat(2);
     let count = |quirks| build(&twice, quirks).rules().len();
-    assert_eq!(count(Quirks::None), 1);
-    assert_eq!(count(Quirks::Sentinel189), 2);
+    assert_eq!(count(QuirksOption::None), 1);
+    assert_eq!(count(QuirksOption::Sentinel189), 2);
 }

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use tidegate_abi::decision::Mode;
 use tidegate_agent::rule::authority::Listing;
-use tidegate_agent::rule::cluster::Threshold;
-use tidegate_agent::rule::degrade::{Guarded, Trip};
+use tidegate_agent::rule::cluster::ClusterThreshold;
+use tidegate_agent::rule::degrade::{GuardedResources, TripCondition};
 use tidegate_agent::rule::flow::{Behavior, Grade, LimitOrigin, Strategy};
-use tidegate_agent::rule::param::{Item, ItemType, ItemValue, ParamGrade};
+use tidegate_agent::rule::param::{ItemType, ItemValue, ParamGrade, ParamItem};
 use tidegate_agent::rule::{Amount, Authority, Body, Cluster, Degrade, Flow, Param, System};
 
 use super::given::{SECOND, amount, bodies, name, plain_flow, rules};
@@ -53,7 +53,7 @@ fn every_field_of_a_flow_rule_counts() {
     );
     let cluster = Cluster {
         flow_id: 7,
-        threshold: Threshold::Global,
+        threshold: ClusterThreshold::Global,
         fallback_to_local: Some(false),
         sample_count: 5,
         window: Duration::from_secs(2),
@@ -157,8 +157,8 @@ fn breakers_of_every_grade() {
     "#;
     let bodies = bodies("a.toml", text);
     let slow = Degrade {
-        resource: Guarded::Name("a".to_owned()),
-        trip: Trip::SlowRatio {
+        resource: GuardedResources::Name("a".to_owned()),
+        trip: TripCondition::SlowRatio {
             max_rt: Duration::from_millis(50),
             threshold: amount(0.5),
         },
@@ -168,8 +168,8 @@ fn breakers_of_every_grade() {
         probe_lease: Duration::from_secs(3),
     };
     let count = Degrade {
-        resource: Guarded::Unguarded,
-        trip: Trip::ErrorCount {
+        resource: GuardedResources::Unguarded,
+        trip: TripCondition::ErrorCount {
             threshold: amount(20.0),
         },
         min_requests: 10,
@@ -179,8 +179,8 @@ fn breakers_of_every_grade() {
         probe_lease: SECOND,
     };
     let ratio = Degrade {
-        resource: Guarded::Name("b".to_owned()),
-        trip: Trip::ErrorRatio {
+        resource: GuardedResources::Name("b".to_owned()),
+        trip: TripCondition::ErrorRatio {
             threshold: Amount::ONE,
         },
         probe_lease: Duration::from_secs(9),
@@ -209,7 +209,7 @@ fn a_parameter_rule_with_values_of_their_own() {
         type = "double"
         count = 2
     "#;
-    let item = |kind, value, count| Item { kind, value, count };
+    let item = |kind, value, count| ParamItem { kind, value, count };
     let param = Param {
         resource: name("a"),
         index: -1,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use tidegate_agent::rule::{Quirks, RuleSet};
+use tidegate_agent::rule::{QuirksOption, RuleSet};
 use tidegate_agent::rule_source::{DirectorySource, RuleSource as _};
 use tidegate_agent::schema::fault::Fault;
 
@@ -23,7 +23,11 @@ fn names(folder: &Path) -> BTreeSet<String> {
 }
 
 /// Loads files of a folder as the agent does, from a directory of their own.
-fn load(folder: &Path, files: &[&str], quirks: Quirks) -> (Result<RuleSet, Vec<Fault>>, String) {
+fn load(
+    folder: &Path,
+    files: &[&str],
+    quirks: QuirksOption,
+) -> (Result<RuleSet, Vec<Fault>>, String) {
     let directory = tempfile::tempdir().unwrap();
     for file in files {
         std::fs::copy(folder.join(file), directory.path().join(file)).unwrap();
@@ -63,9 +67,9 @@ fn field_r1_every_shape_loads_to_the_rules_beside_it() {
         let files: Vec<&str> = files
             .filter(|file| ![EXPECTED, SAID].contains(file))
             .collect();
-        let (given, said) = load(&folder, &files, Quirks::None);
+        let (given, said) = load(&folder, &files, QuirksOption::None);
         if all.contains(EXPECTED) {
-            let (expected, _said) = load(&folder, &[EXPECTED], Quirks::None);
+            let (expected, _said) = load(&folder, &[EXPECTED], QuirksOption::None);
             let expected = expected.unwrap_or_else(|faults| panic!("{name}: {faults:?}"));
             let given = given.unwrap_or_else(|_faults| panic!("{name}: {said}"));
             assert!(

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use tidegate_abi::decision::RefusalKind;
 use tidegate_agent::rule::authority::Listing;
-use tidegate_agent::rule::degrade::{Guarded, Trip};
+use tidegate_agent::rule::degrade::{GuardedResources, TripCondition};
 use tidegate_agent::rule::flow::{Behavior, Grade, Strategy};
-use tidegate_agent::rule::param::{Item, ItemType, ItemValue, ParamGrade};
+use tidegate_agent::rule::param::{ItemType, ItemValue, ParamGrade, ParamItem};
 use tidegate_agent::rule::{
-    Amount, Authority, Body, Degrade, Flow, Param, Quirks, Rule, RuleSet, System,
+    Amount, Authority, Body, Degrade, Flow, Param, QuirksOption, Rule, RuleSet, System,
 };
 use tidegate_agent::rule_source::form::read;
 use tidegate_agent::schema::source::Source;
@@ -67,8 +67,8 @@ fn sentinel_rules_of_the_other_kinds_mean_the_same() {
         {"resource": "g", "limitApp": "x, y", "strategy": 1}
     ]"#;
     let degrade = Degrade {
-        resource: Guarded::Name("e".to_owned()),
-        trip: Trip::SlowRatio {
+        resource: GuardedResources::Name("e".to_owned()),
+        trip: TripCondition::SlowRatio {
             // Rounded half up, as Sentinel compares.
             max_rt: Duration::from_millis(100),
             threshold: Amount::ZERO,
@@ -88,7 +88,7 @@ fn sentinel_rules_of_the_other_kinds_mean_the_same() {
             burst: 0,
             strict: false,
         },
-        items: vec![Item {
+        items: vec![ParamItem {
             kind: ItemType::Int,
             value: ItemValue::Integer(7),
             count: 1,
@@ -156,7 +156,7 @@ fn hints(file: &str, text: &str) -> Vec<String> {
     read.warnings.into_iter().map(|one| one.hint).collect()
 }
 
-fn built(quirks: Quirks, text: &str) -> RuleSet {
+fn built(quirks: QuirksOption, text: &str) -> RuleSet {
     RuleSet::build(rules("rules.json", text), quirks).unwrap()
 }
 
@@ -165,7 +165,7 @@ fn field_r2_ids_of_sentinels_files_are_labels() {
     let one = |file: &str| rules(file, r#"[{"id": 1, "resource": "a", "count": 1}]"#);
     let two = rules("b.json", r#"[{"id": 1, "resource": "b", "count": 1}]"#);
     let ids = |rules: Vec<Rule>| -> Vec<String> {
-        let set = RuleSet::build(rules, Quirks::None).unwrap();
+        let set = RuleSet::build(rules, QuirksOption::None).unwrap();
         set.rules().iter().map(|rule| rule.id.clone()).collect()
     };
     assert_eq!(
@@ -213,18 +213,21 @@ fn field_r5_a_number_is_meant_with_any_type_of_that_value() {
         };
         param.items.clone()
     };
-    let item = |kind, value, count| Item { kind, value, count };
+    let item = |kind, value, count| ParamItem { kind, value, count };
     let given = [
         item(ItemType::Long, ItemValue::Integer(1001), 5),
         item(ItemType::Float, ItemValue::Float(1.5_f64.to_bits()), 6),
     ];
-    assert_eq!(items(Quirks::Sentinel189), given);
+    assert_eq!(items(QuirksOption::Sentinel189), given);
     let untyped = [
         item(ItemType::Int, ItemValue::Integer(1001), 5),
         item(ItemType::Double, ItemValue::Float(1001_f64.to_bits()), 5),
         item(ItemType::Double, ItemValue::Float(1.5_f64.to_bits()), 6),
     ];
-    assert_eq!(items(Quirks::None), [&given[..], &untyped[..]].concat());
+    assert_eq!(
+        items(QuirksOption::None),
+        [&given[..], &untyped[..]].concat()
+    );
 }
 
 #[test]
@@ -252,16 +255,19 @@ fn field_r7_a_list_of_callers_holds_each_of_them_and_with_quirks_nobody() {
         )
     };
     let literal = "7 Name(\"appA, appB\")".to_owned();
-    assert_eq!(origins(Quirks::Sentinel189), [literal, deny(" appB")]);
+    assert_eq!(origins(QuirksOption::Sentinel189), [literal, deny(" appB")]);
     let each = ["7:appA Name(\"appA\")", "7:appB Name(\"appB\")"].map(str::to_owned);
-    assert_eq!(origins(Quirks::None), [&each[..], &[deny("appB")]].concat());
+    assert_eq!(
+        origins(QuirksOption::None),
+        [&each[..], &[deny("appB")]].concat()
+    );
 }
 
 #[test]
 fn field_r8_what_is_odd_about_a_list_of_callers_stands_beside_the_rule_of_each() {
     let text = r#"[{"resource": "a", "count": 2, "limitApp": "appA,appB"}, {"resource": "b", "count": 2}]"#;
     let file = read("rules.json".as_ref(), &Source::new("rules.json", text));
-    let set = RuleSet::build(file.rules, Quirks::None).unwrap();
+    let set = RuleSet::build(file.rules, QuirksOption::None).unwrap();
     let set = set.with_warnings(file.warnings);
     let beside = set.rules().iter().map(|rule| set.warnings_of(rule).count());
     assert_eq!(beside.collect::<Vec<_>>(), [1, 1, 0]);
@@ -271,7 +277,7 @@ fn field_r8_what_is_odd_about_a_list_of_callers_stands_beside_the_rule_of_each()
 fn field_r8_a_second_list_of_origins_is_not_called_a_repetition() {
     let text = r#"[{"resource": "a", "limitApp": "b", "strategy": 1},
         {"resource": "a", "limitApp": "c", "strategy": 1}]"#;
-    let set = built(Quirks::None, text);
+    let set = built(QuirksOption::None, text);
     let said: Vec<_> = set.warnings().iter().map(|one| &one.hint).collect();
     let wanted = "it is ignored: a resource has one list of origins, and rules.json:[0] has it; add these there";
     assert_eq!(said, [wanted]);

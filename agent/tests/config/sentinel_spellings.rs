@@ -5,7 +5,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tidegate_agent::rule::{Body, Quirks, RuleSet};
+use tidegate_agent::rule::{Body, QuirksOption, RuleSet};
 use tidegate_agent::rule_source::form;
 use tidegate_agent::schema::source::Source;
 
@@ -165,7 +165,8 @@ fn bodies(text: &str) -> Result<Vec<Body>, String> {
     if !read.faults.is_empty() {
         return Err(format!("{:?} in {text}", read.faults));
     }
-    let set = RuleSet::build(read.rules, Quirks::None).map_err(|faults| format!("{faults:?}"))?;
+    let set =
+        RuleSet::build(read.rules, QuirksOption::None).map_err(|faults| format!("{faults:?}"))?;
     Ok(set.rules().iter().map(|rule| rule.body.clone()).collect())
 }
 

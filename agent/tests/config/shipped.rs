@@ -105,10 +105,10 @@ fn the_sample_rules_are_valid() {
 fn the_defaults_are_those_of_the_law() {
     let config = Config::default();
     // The agent holds resources beside the law.
-    let bulkhead = Some(bulkhead::Settings::default());
-    let usual = law::Settings {
+    let bulkhead = Some(bulkhead::BulkheadSettings::default());
+    let usual = law::LawSettings {
         bulkhead,
-        ..law::Settings::default()
+        ..law::LawSettings::default()
     };
     assert_eq!(config.host_settings(), usual);
     let other = config.scope_settings();
@@ -139,13 +139,13 @@ fn a_scope_has_the_settings_of_all_where_it_sets_none() {
     let cpu = settings.marks.cpu.expect("the marks count");
     assert_eq!(
         cpu,
-        threshold::Settings {
+        threshold::ThresholdSettings {
             enter: 0.6,
             leave: 0.55,
-            ..threshold::Settings::cpu()
+            ..threshold::ThresholdSettings::cpu()
         }
     );
-    assert_eq!(settings.marks.action, law::Action::Reject);
+    assert_eq!(settings.marks.action, law::ThresholdAction::Reject);
     assert_eq!(settings.entry.delay_s.to_bits(), 0.4_f64.to_bits());
 }
 

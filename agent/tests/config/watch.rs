@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use tidegate_agent::rule::Quirks;
+use tidegate_agent::rule::QuirksOption;
 use tidegate_agent::rule_source::{DirectorySource, DirectoryWatch, RuleSource as _};
 
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -28,7 +28,12 @@ fn wait(watch: &mut DirectoryWatch) {
 
 fn rules(directory: &Path) -> usize {
     let source = DirectorySource::new(directory);
-    source.read().build(Quirks::None).unwrap().rules().len()
+    source
+        .read()
+        .build(QuirksOption::None)
+        .unwrap()
+        .rules()
+        .len()
 }
 
 /// Waits for changes until there are so many rules.
@@ -81,7 +86,7 @@ fn field_r10_a_file_that_is_written_in_place_is_read_when_it_is_still() {
     fs::write(&path, &whole).unwrap();
     let (tried, longest_rest) = std::thread::scope(|scope| {
         let writer = scope.spawn(write);
-        let tried = [(); 3].map(|()| run(source.read_still()).build(Quirks::None));
+        let tried = [(); 3].map(|()| run(source.read_still()).build(QuirksOption::None));
         end.store(true, Ordering::Relaxed);
         (tried, writer.join().unwrap())
     });
@@ -99,7 +104,7 @@ fn field_r10_a_file_that_is_written_in_place_is_read_when_it_is_still() {
     fs::write(&path, &whole).unwrap();
     assert_eq!(
         run(source.read_still())
-            .build(Quirks::None)
+            .build(QuirksOption::None)
             .unwrap()
             .rules()
             .len(),
@@ -153,7 +158,7 @@ fn field_r9_the_way_kubernetes_swaps_files_is_a_change() {
     wait(&mut watch);
     let rules = DirectorySource::new(directory.path())
         .read()
-        .build(Quirks::None)
+        .build(QuirksOption::None)
         .unwrap();
     assert_eq!(
         rules.rules()[0].body.flow().unwrap().count.get().to_bits(),
@@ -222,7 +227,7 @@ fn field_r12_files_that_are_not_read_are_said() {
     }
     let set = DirectorySource::new(directory.path())
         .read()
-        .build(Quirks::None)
+        .build(QuirksOption::None)
         .unwrap();
     let told: Vec<String> = set.warnings().iter().map(ToString::to_string).collect();
     let expected = [
@@ -269,7 +274,7 @@ fn field_b9_nothing_is_quoted_of_a_file_behind_a_link_that_leads_out() {
         fs::write(&secret, text).unwrap();
         let faults = DirectorySource::new(directory.path())
             .read()
-            .build(Quirks::None)
+            .build(QuirksOption::None)
             .unwrap_err();
         for fault in faults {
             let told = format!("{fault} {fault:?}");
@@ -284,7 +289,7 @@ fn field_b9_nothing_is_quoted_of_a_file_behind_a_link_that_leads_out() {
     symlink(&inside, &link).unwrap();
     let faults = DirectorySource::new(directory.path())
         .read()
-        .build(Quirks::None)
+        .build(QuirksOption::None)
         .unwrap_err();
     assert!(faults[0].to_string().contains("hash"), "{:?}", faults[0]);
 }
@@ -301,7 +306,7 @@ fn field_b9_nothing_is_quoted_of_a_hard_link_to_a_file_that_others_may_not_read(
     fs::hard_link(&secret, directory.path().join("s.toml")).unwrap();
     let told = || {
         let source = DirectorySource::new(directory.path());
-        let faults = source.read().build(Quirks::None).unwrap_err();
+        let faults = source.read().build(QuirksOption::None).unwrap_err();
         format!("{} {faults:?}", faults[0])
     };
     set_mode(directory.path(), 0o755);

@@ -17,7 +17,7 @@ pub enum Arg<'a> {
 /// Type of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Kind {
+pub enum ArgumentKind {
     /// Text, in UTF-8.
     Text = 1,
     /// A whole number of 32 bits.
@@ -39,35 +39,39 @@ pub enum Kind {
 }
 
 /// The hash of a text or a character.
-pub const fn text_hash(kind: Kind, text: &str) -> u64 {
+pub const fn text_hash(kind: ArgumentKind, text: &str) -> u64 {
     hash(kind, text.as_bytes())
 }
 
 /// The hash of a whole number of any width.
-pub const fn integer_hash(kind: Kind, value: i64) -> u64 {
+pub const fn integer_hash(kind: ArgumentKind, value: i64) -> u64 {
     hash(kind, &value.to_le_bytes())
 }
 
 /// The whole number as it counts where nobody names its type: an int if it fits, else a long.
 pub const fn natural_hash(value: i64) -> u64 {
     let int = value >= i32::MIN as i64 && value <= i32::MAX as i64;
-    let kind = if int { Kind::Int } else { Kind::Long };
+    let kind = if int {
+        ArgumentKind::Int
+    } else {
+        ArgumentKind::Long
+    };
     integer_hash(kind, value)
 }
 
 /// The hash of a number; a negative zero counts as zero.
-pub const fn float_hash(kind: Kind, value: f64) -> u64 {
+pub const fn float_hash(kind: ArgumentKind, value: f64) -> u64 {
     hash(kind, &(value + 0.0).to_bits().to_le_bytes())
 }
 
 /// The hash of true or false.
 pub const fn boolean_hash(value: bool) -> u64 {
-    hash(Kind::Boolean, &[value as u8])
+    hash(ArgumentKind::Boolean, &[value as u8])
 }
 
 /// 64-bit FNV-1a of the type's number and the bytes of the value, then mixed by
 /// `h ^= h >> 33; h *= 0xff51afd7ed558ccd; h ^= h >> 33`, since the table of values uses both ends.
-pub const fn hash(kind: Kind, bytes: &[u8]) -> u64 {
+pub const fn hash(kind: ArgumentKind, bytes: &[u8]) -> u64 {
     let hash = crate::board::fnv(
         crate::board::fnv(crate::board::FNV_START, &[kind as u8]),
         bytes,
@@ -82,13 +86,16 @@ mod tests {
 
     #[test]
     fn type_and_value_count() {
-        assert_ne!(integer_hash(Kind::Int, 7), integer_hash(Kind::Long, 7));
-        assert_ne!(text_hash(Kind::Text, "7"), natural_hash(7));
-        assert_eq!(natural_hash(7), integer_hash(Kind::Int, 7));
+        assert_ne!(
+            integer_hash(ArgumentKind::Int, 7),
+            integer_hash(ArgumentKind::Long, 7)
+        );
+        assert_ne!(text_hash(ArgumentKind::Text, "7"), natural_hash(7));
+        assert_eq!(natural_hash(7), integer_hash(ArgumentKind::Int, 7));
         let wide = i64::from(i32::MAX) + 1;
-        assert_eq!(natural_hash(wide), integer_hash(Kind::Long, wide));
-        let zero = float_hash(Kind::Double, 0.0);
-        assert_eq!(float_hash(Kind::Double, -0.0), zero);
+        assert_eq!(natural_hash(wide), integer_hash(ArgumentKind::Long, wide));
+        let zero = float_hash(ArgumentKind::Double, 0.0);
+        assert_eq!(float_hash(ArgumentKind::Double, -0.0), zero);
         assert_ne!(boolean_hash(true), boolean_hash(false));
     }
 }

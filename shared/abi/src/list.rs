@@ -2,7 +2,7 @@
 
 /// A constant of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Listed {
+pub struct ProtocolConstant {
     /// Its name in this package.
     pub name: &'static str,
     /// Its value: a word number, or a mask.
@@ -11,13 +11,13 @@ pub struct Listed {
     pub text: &'static str,
 }
 
-/// Defines constants of one type together with their list, [`Listed`] each. To add one, add a line
+/// Defines constants of one type together with their list, [`ProtocolConstant`] each. To add one, add a line
 /// here and run the protocol test with `UPDATE_GOLDEN=1`.
 macro_rules! listed {
     ($list:ident: $type:ty; $($(#[doc = $text:literal])+ $name:ident = $value:expr;)+) => {
         $($(#[doc = $text])+ pub const $name: $type = $value;)+
         /// The constants above, in their order.
-        pub const $list: &[crate::list::Listed] = &[$(crate::list::Listed {
+        pub const $list: &[crate::list::ProtocolConstant] = &[$(crate::list::ProtocolConstant {
             name: stringify!($name),
             value: { let value: $type = $value; value as u64 },
             text: concat!($($text),+),

@@ -11,7 +11,7 @@ pub const HTTP_SOCKET: &str = "http.sock";
 
 /// A directory in which an agent may have its sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Directory {
+pub enum SocketDirectory {
     /// That of the machine's agent.
     Fixed(&'static str),
     /// The folder `name` below the absolute path in `variable`.
@@ -24,10 +24,10 @@ pub enum Directory {
 }
 
 /// The agent of the machine.
-pub const SYSTEM: Directory = Directory::Fixed("/run/tidegate");
+pub const SYSTEM: SocketDirectory = SocketDirectory::Fixed("/run/tidegate");
 
 /// One that a user has started.
-pub const OWN: Directory = Directory::Below {
+pub const OWN: SocketDirectory = SocketDirectory::Below {
     variable: "XDG_RUNTIME_DIR",
     name: "tidegate",
 };
@@ -36,4 +36,4 @@ pub const OWN: Directory = Directory::Below {
 ///
 /// The first counts in which one answers. The machine's comes first: a variable that a service inherits must not take
 /// it away from the machine's limits.
-pub const ORDER: [Directory; 2] = [SYSTEM, OWN];
+pub const ORDER: [SocketDirectory; 2] = [SYSTEM, OWN];

@@ -85,7 +85,7 @@ wire_enum! {
 
 /// Unit of a signal's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
+pub enum SignalUnit {
     /// A share; 1 is the whole.
     Ratio,
     /// A number of things.
@@ -96,7 +96,7 @@ pub enum Unit {
     PerSecond,
 }
 
-impl Unit {
+impl SignalUnit {
     /// The word used in JSON and messages.
     pub const fn name(self) -> &'static str {
         match self {
@@ -113,7 +113,7 @@ impl SignalId {
     pub const COUNT: usize = Self::ALL.len();
 
     /// Unit of the value.
-    pub const fn unit(self) -> Unit {
+    pub const fn unit(self) -> SignalUnit {
         match self {
             Self::Cpu
             | Self::Throttle
@@ -131,7 +131,7 @@ impl SignalId {
             | Self::GcCpu
             | Self::GcShare
             | Self::HeapUsed
-            | Self::RunqueueWaitShare => Unit::Ratio,
+            | Self::RunqueueWaitShare => SignalUnit::Ratio,
             Self::Load1
             | Self::Runnable
             | Self::EffectiveCpus
@@ -143,11 +143,11 @@ impl SignalId {
             | Self::Threads
             | Self::FullGc
             | Self::AcceptQueue
-            | Self::RunqueueLength => Unit::Count,
+            | Self::RunqueueLength => SignalUnit::Count,
             Self::TickLate | Self::RunqueueWaitP50 | Self::RunqueueWaitP99 | Self::GcPause => {
-                Unit::Seconds
+                SignalUnit::Seconds
             }
-            Self::ContextSwitches | Self::PreemptedBy => Unit::PerSecond,
+            Self::ContextSwitches | Self::PreemptedBy => SignalUnit::PerSecond,
         }
     }
 }

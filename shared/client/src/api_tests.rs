@@ -12,14 +12,18 @@ use tempfile::TempDir;
 use tidegate_segment::os::child::fork;
 use tidegate_segment::sync::{Ordering, Word};
 
-use crate::test_agent::{Manners, TestAgent};
+use crate::test_agent::{Behaviour, TestAgent};
 use crate::test_rules::{concurrency, qps};
 use crate::tests::{client, room, until};
 use crate::{Client, Observer, Outcome, Permit, Refused, Resource, RunError};
 
 fn guarded(limit: u32) -> (TempDir, TestAgent, Resource) {
     let dir = room();
-    let agent = TestAgent::start(dir.path(), Manners::default(), &[("a", concurrency(limit))]);
+    let agent = TestAgent::start(
+        dir.path(),
+        Behaviour::default(),
+        &[("a", concurrency(limit))],
+    );
     let resource = client(&dir).resource("a").unwrap();
     (dir, agent, resource)
 }
@@ -118,7 +122,7 @@ fn field_o16_a_fallback_takes_the_place_of_what_is_refused() {
 fn field_o16_a_permit_is_four_words_whatever_it_holds() {
     assert_eq!(size_of::<Permit>(), 32);
     let dir = room();
-    let agent = TestAgent::start(dir.path(), Manners::default(), &[("a", qps(100))]);
+    let agent = TestAgent::start(dir.path(), Behaviour::default(), &[("a", qps(100))]);
     let resource = client(&dir).resource("a").unwrap();
     let many = std::num::NonZeroU32::new(7).unwrap();
     let permits: Vec<Permit> = (0..5)
@@ -173,7 +177,7 @@ fn field_o16_a_permit_that_is_kept_over_a_fork_or_the_agents_end_harms_nobody() 
     assert_eq!(ended_so.unwrap().1.exit_status(), Some(0));
     assert_eq!(agent.inflight("a"), 2, "they are the parent's");
     agent.kill();
-    let next = TestAgent::start(dir.path(), Manners::default(), &[("a", concurrency(10))]);
+    let next = TestAgent::start(dir.path(), Behaviour::default(), &[("a", concurrency(10))]);
     let own = || resource.enter().unwrap();
     until("a seat at the next agent", || {
         drop(own());
@@ -242,7 +246,7 @@ fn field_o16_an_observer_hears_refusals_and_its_panic_changes_no_decision() {
     resource.enter().unwrap().ok();
     assert_eq!(ear.open.0.load(Ordering::Relaxed), 1);
     drop((without_agent, resource));
-    let _agent = TestAgent::start(dir.path(), Manners::default(), &[("a", qps(0))]);
+    let _agent = TestAgent::start(dir.path(), Behaviour::default(), &[("a", qps(0))]);
     let client = observed(true);
     let resource = client.resource("a").unwrap();
     let many = std::num::NonZeroU32::new(2).unwrap();

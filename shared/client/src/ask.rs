@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tidegate_abi::board::name_hash;
 use tidegate_abi::decision::{Class, Direction};
-use tidegate_segment::gate::{Arg, Name, Plain, Request};
+use tidegate_segment::gate::{Arg, PlainRequest, Request, RequestName};
 
 use crate::permit::Permit;
 use crate::refused::Refused;
@@ -227,16 +227,17 @@ impl<'r> Ask<'r> {
     /// Decides where that takes no more than the express way.
     #[inline]
     pub(crate) fn express(&self) -> Option<Result<Permit, Refused>> {
-        self.resource.express(|slot| Plain::of(slot, &self.request))
+        self.resource
+            .express(|slot| PlainRequest::of(slot, &self.request))
     }
 }
 
 /// A name as rules look at it; the node of the resource serves for it.
-const fn named(name: &str) -> Name {
+const fn named(name: &str) -> RequestName {
     let hash = if name.is_empty() {
         0
     } else {
         name_hash(name.as_bytes())
     };
-    Name { hash, node: None }
+    RequestName { hash, node: None }
 }

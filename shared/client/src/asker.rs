@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tidegate_abi::decision::Outcome;
-use tidegate_abi::message::{Answer, Ask, Message, TOKEN};
+use tidegate_abi::message::{EnterAnswer, EnterRequest, Message, TOKEN};
 use tidegate_segment::gate::Refusal;
 
 use crate::connection::Connection;
@@ -42,7 +42,7 @@ impl Asker {
     }
 
     /// Asks for a permit; `None` if the agent has not decided.
-    pub(crate) fn enter(&self, ask: Ask<'_>) -> Option<Heard> {
+    pub(crate) fn enter(&self, ask: EnterRequest<'_>) -> Option<Heard> {
         self.ask_for_permit(&Message::Enter(ask))
     }
 
@@ -139,13 +139,13 @@ pub(crate) enum Heard {
     Refused(Refused),
 }
 
-fn heard(answer: Answer<'_>) -> Heard {
+fn heard(answer: EnterAnswer<'_>) -> Heard {
     match answer {
-        Answer::Admitted { token, waited_ms } => Heard::Admitted {
+        EnterAnswer::Admitted { token, waited_ms } => Heard::Admitted {
             token,
             waited: Duration::from_millis(waited_ms.into()),
         },
-        Answer::Refused {
+        EnterAnswer::Refused {
             kind,
             reason,
             retry,

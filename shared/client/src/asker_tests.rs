@@ -7,16 +7,16 @@ use tempfile::TempDir;
 use tidegate_abi::decision::{Reason, RefusalKind};
 use tidegate_segment::os::child::fork;
 
-use crate::test_agent::{Answers, Manners, TestAgent};
+use crate::test_agent::{Answers, Behaviour, TestAgent};
 use crate::test_rules::{concurrency, qps};
 use crate::tests::{client, room, until};
-use crate::{Client, Door, Permit, Refused, Resource};
+use crate::{Client, Permit, Refused, Resource, Transport};
 
 /// An agent that gives no seats, with a rule of 3 at a time.
 fn agent(dir: &TempDir) -> TestAgent {
-    let manners = Manners {
+    let manners = Behaviour {
         no_seats: true,
-        ..Manners::default()
+        ..Behaviour::default()
     };
     TestAgent::start(dir.path(), manners, &[("a", concurrency(3))])
 }
@@ -37,7 +37,10 @@ fn each_request_is_a_question_to_the_agent() {
     let agent = agent(&dir);
     let (client, resource) = connect(&dir);
     let status = client.status();
-    assert_eq!((status.connected, status.door), (true, Some(Door::Socket)));
+    assert_eq!(
+        (status.connected, status.door),
+        (true, Some(Transport::Socket))
+    );
     let permits = [(); 3].map(|()| resource.enter().unwrap());
     assert!(permits.iter().all(Permit::decided));
     assert_eq!(agent.inflight("a"), 3);
@@ -63,13 +66,13 @@ fn each_request_is_a_question_to_the_agent() {
 #[test]
 fn a_ledger_that_others_have_written_over_is_left_to_the_agent() {
     let dir = room();
-    let manners = Manners {
+    let manners = Behaviour {
         spoiled_ledger: true,
-        ..Manners::default()
+        ..Behaviour::default()
     };
     let agent = TestAgent::start(dir.path(), manners, &[("a", concurrency(3))]);
     let (client, resource) = connect(&dir);
-    assert_eq!(client.status().door, Some(Door::Socket));
+    assert_eq!(client.status().door, Some(Transport::Socket));
     let held: Vec<Permit> = (0..5).filter_map(|_try| resource.enter().ok()).collect();
     assert_eq!((held.len(), agent.inflight("a")), (3, 3));
     assert_eq!(client.status().open, 0);
@@ -143,9 +146,9 @@ fn an_agent_that_goes_leaves_no_rules_and_one_with_seats_gives_one() {
     until("the end of the session", || !client.status().connected);
     assert!(!resource.enter().unwrap().decided());
     assert_eq!(client.status().open, 1);
-    let second = TestAgent::start(dir.path(), Manners::default(), &[("a", qps(0))]);
+    let second = TestAgent::start(dir.path(), Behaviour::default(), &[("a", qps(0))]);
     until("the rule of the new agent", || resource.enter().is_err());
-    assert_eq!(client.status().door, Some(Door::Shm));
+    assert_eq!(client.status().door, Some(Transport::Shm));
     held.ok();
     assert_eq!(second.inflight("a"), 0);
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_abi::place::{self, Directory};
+use tidegate_abi::place::{self, SocketDirectory};
 use tidegate_segment::os::listener::Listener;
 
 use crate::error::{ConnectError, ListenerError, NameError};
@@ -97,8 +97,8 @@ fn sockets(given: Option<PathBuf>, env: impl Fn(&str) -> Option<OsString>) -> Ve
         value.map(PathBuf::from)
     };
     let usual = |directory| match directory {
-        Directory::Fixed(path) => Some(PathBuf::from(path)),
-        Directory::Below { variable, name } => {
+        SocketDirectory::Fixed(path) => Some(PathBuf::from(path)),
+        SocketDirectory::Below { variable, name } => {
             let above = set(variable).filter(|above| above.is_absolute())?;
             Some(above.join(name))
         }

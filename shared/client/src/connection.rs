@@ -19,11 +19,11 @@ use tidegate_abi::message::{
     Again, FRAME_MAX, FaultCode, Frame, HELLO_MAP, Message, NO_SEAT, Welcome,
 };
 use tidegate_segment::clock;
-use tidegate_segment::os::way::Way;
+use tidegate_segment::os::way::TrustedPath;
 
 use crate::error::ConnectFault;
 use crate::pages::{self, Pages};
-use crate::seat::Seated;
+use crate::seat::SeatedGate;
 
 /// How long the agent may take to answer a hello.
 const WELCOME_WITHIN: Duration = Duration::from_secs(1);
@@ -43,7 +43,7 @@ pub(crate) struct Connection {
 }
 
 /// A seat with its pages; on the heap, since it is large and most of what passes it on is not.
-type OwnSeat = Box<(Seated, Pages)>;
+type OwnSeat = Box<(SeatedGate, Pages)>;
 
 /// A welcome and the descriptors that came with it.
 type Greeting = (Welcome, Vec<OwnedFd>);
@@ -79,7 +79,7 @@ impl Connection {
         let offset_ns = clock_offset_ns(welcome.now_ns, asked_ns..=clock::monotonic_ns());
         match pages::take(welcome, descriptors, held)? {
             Some((gate, pages)) => {
-                let seat = Box::new((Seated { gate, offset_ns }, pages));
+                let seat = Box::new((SeatedGate { gate, offset_ns }, pages));
                 Ok((connection, Some(seat)))
             }
             None => Ok((Self::open_to_ask(path)?, None)),
@@ -168,12 +168,13 @@ impl Connection {
                 source: errno.into(),
             }
         };
-        let way = Way::to(path.parent().unwrap_or(path)).map_err(|untrusted| {
-            match untrusted.errno() {
+        let way =
+            TrustedPath::to(path.parent().unwrap_or(path)).map_err(|untrusted| match untrusted
+                .errno()
+            {
                 Some(errno) => fault("directory")(errno),
                 None => ConnectFault::Way(Box::new(untrusted)),
-            }
-        })?;
+            })?;
         // Non-blocking: neither a full backlog nor a stopped agent may hold the caller.
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)

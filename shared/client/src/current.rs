@@ -1,16 +1,16 @@
 //! The session in force, replaced as a whole.
 
-use tidegate_segment::published::Published;
+use tidegate_segment::published::PublishedValue;
 
 use crate::session::Session;
 
 /// The session that decisions are made on now. It is never freed, as sessions are not: decisions hold no count.
 #[derive(Debug)]
-pub(crate) struct CurrentSession(Published<Session>);
+pub(crate) struct CurrentSession(PublishedValue<Session>);
 
 impl CurrentSession {
     pub(crate) fn begin(session: Session) -> &'static Self {
-        Box::leak(Box::new(Self(Published::new(session))))
+        Box::leak(Box::new(Self(PublishedValue::new(session))))
     }
 
     #[inline]

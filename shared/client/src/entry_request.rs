@@ -94,7 +94,7 @@ impl EntryRequest {
 
     /// One more argument that is text.
     pub fn text_arg(self, text: &str) -> Self {
-        let kind = tidegate_abi::argument::Kind::Text;
+        let kind = tidegate_abi::argument::ArgumentKind::Text;
         self.arg(Arg::One(tidegate_abi::argument::text_hash(kind, text)))
     }
 

@@ -7,7 +7,7 @@ use tidegate_abi::NameFault;
 use tidegate_abi::message::{FaultCode, FrameFault};
 use tidegate_segment::board::HeaderFault;
 use tidegate_segment::os::memfd::FileError;
-use tidegate_segment::os::way::Untrusted;
+use tidegate_segment::os::way::UntrustedPath;
 
 /// Why there is no connection to an agent.
 #[derive(Debug, thiserror::Error)]
@@ -74,7 +74,7 @@ pub(crate) enum ConnectFault {
     },
     /// Somebody could have put another socket in the place of the agent's.
     #[error(transparent)]
-    Way(Box<Untrusted>),
+    Way(Box<UntrustedPath>),
     /// Somebody else than an agent that can be trusted listens there.
     #[error(
         "{path}: user {uid} listens there; allowed are root, this user and the owner of the directory: choose another \

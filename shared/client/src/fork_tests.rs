@@ -7,7 +7,7 @@ use rustix::process::{WaitOptions, waitpid};
 use tidegate_segment::os::child::fork;
 
 use crate::Permit;
-use crate::test_agent::{Manners, TestAgent};
+use crate::test_agent::{Behaviour, TestAgent};
 use crate::test_rules::concurrency;
 use crate::tests::{client, room, until};
 
@@ -21,7 +21,7 @@ fn in_child(work: impl FnOnce() -> u8) -> i32 {
 #[test]
 fn a_permit_of_the_parent_is_not_given_back_by_a_child() {
     let dir = room();
-    let agent = TestAgent::start(dir.path(), Manners::default(), &[("a", concurrency(3))]);
+    let agent = TestAgent::start(dir.path(), Behaviour::default(), &[("a", concurrency(3))]);
     let client = client(&dir);
     let resource = client.resource("a").unwrap();
     let mut permit = Some(resource.enter().unwrap());
@@ -38,7 +38,7 @@ fn a_permit_of_the_parent_is_not_given_back_by_a_child() {
 #[test]
 fn a_child_takes_a_seat_of_its_own_at_its_first_decision() {
     let dir = room();
-    let agent = TestAgent::start(dir.path(), Manners::default(), &[("a", concurrency(3))]);
+    let agent = TestAgent::start(dir.path(), Behaviour::default(), &[("a", concurrency(3))]);
     let client = client(&dir);
     let resource = client.resource("a").unwrap();
     let held = resource.enter().unwrap();
@@ -68,7 +68,7 @@ fn a_child_takes_a_seat_of_its_own_at_its_first_decision() {
 #[test]
 fn a_grandchild_and_the_parent_after_it_decide_for_themselves() {
     let dir = room();
-    let agent = TestAgent::start(dir.path(), Manners::default(), &[("a", concurrency(3))]);
+    let agent = TestAgent::start(dir.path(), Behaviour::default(), &[("a", concurrency(3))]);
     let client = client(&dir);
     let resource = client.resource("a").unwrap();
     let code = in_child(|| {

@@ -69,11 +69,11 @@ struct Service {
     /// The pages of the way, until it is in force.
     pages: Option<Pages>,
     /// What the agent was asked.
-    asked: Option<Asked>,
+    asked: Option<PendingQuestion>,
 }
 
 /// A question whose answer is waited for.
-enum Asked {
+enum PendingQuestion {
     /// The slot of an entry.
     Slot(Arc<Entry>),
     /// To watch a listening socket.
@@ -248,14 +248,14 @@ impl Keeper {
             service
                 .connection
                 .send(&Message::Resolve { name }.encode())?;
-            service.asked = Some(Asked::Slot(entry));
+            service.asked = Some(PendingQuestion::Slot(entry));
         } else if let Some(listener) = state.unwatched.pop_front() {
             drop(state);
             let cookie = listener.cookie();
             service
                 .connection
                 .send(&Message::Watch { cookie }.encode())?;
-            service.asked = Some(Asked::Watch);
+            service.asked = Some(PendingQuestion::Watch);
         } else if !service.in_force {
             // Under the lock: a name that comes now is one of the new session.
             self.put_in_force(service, &mut state)?;
@@ -264,7 +264,7 @@ impl Keeper {
         } else if let Some(question) = state.questions.first().map(Arc::clone) {
             drop(state);
             service.connection.send(&question.frame())?;
-            service.asked = Some(Asked::Other(question));
+            service.asked = Some(PendingQuestion::Other(question));
         }
         Ok(())
     }
@@ -308,15 +308,15 @@ impl Keeper {
 
     fn take_answer(&mut self, service: &mut Service) -> Result<(), ConnectFault> {
         match service.asked.take() {
-            Some(Asked::Slot(entry)) => {
+            Some(PendingQuestion::Slot(entry)) => {
                 let (slot, shares) = service.connection.receive(slot_in)?;
                 self.sharing.note(&entry, shares);
                 self.life
                     .change(|_state| entry.resolved(service.number, slot));
                 Ok(())
             }
-            Some(Asked::Watch) => service.connection.receive(watched),
-            Some(Asked::Other(question)) => {
+            Some(PendingQuestion::Watch) => service.connection.receive(watched),
+            Some(PendingQuestion::Other(question)) => {
                 let (number, seated) = (service.number, service.way.seated());
                 service.connection.receive(|message| {
                     self.life.change(|state| {

@@ -68,7 +68,7 @@ pub use permit::Permit;
 pub use refused::Refused;
 pub use resource::Resource;
 pub use run::RunError;
-pub use status::{Door, Status};
+pub use status::{Status, Transport};
 pub use tidegate_abi::NameFault;
 pub use tidegate_abi::argument;
 pub use tidegate_abi::decision::{Class, Direction, Outcome, Reason, RefusalKind};

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
-use tidegate_segment::os::fork::Token;
+use tidegate_segment::os::fork::ForkToken;
 use tidegate_segment::os::listener::Listener;
 use tidegate_segment::sync::{Ordering, Word};
 
@@ -34,7 +34,7 @@ pub(crate) enum Phase {
 /// The state of one process. It is made once for each process and client, and never freed.
 #[derive(Debug)]
 pub(crate) struct Life {
-    token: Token,
+    token: ForkToken,
     number: u64,
     state: Mutex<State>,
     changed: Condvar,
@@ -82,7 +82,7 @@ impl Life {
                 source: errno.into(),
             }
         };
-        let token = Token::new().map_err(fault("fork token"))?;
+        let token = ForkToken::new().map_err(fault("fork token"))?;
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let bell = eventfd(0, flags).map_err(fault("eventfd"))?;
         let state = State {
@@ -107,7 +107,7 @@ impl Life {
         })))
     }
 
-    pub(crate) const fn token(&self) -> Token {
+    pub(crate) const fn token(&self) -> ForkToken {
         self.token
     }
 

@@ -2,7 +2,7 @@
 
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::os::listener::Listener;
-use tidegate_segment::published::Published;
+use tidegate_segment::published::PublishedValue;
 use tidegate_segment::sync::{Ordering, Word};
 
 /// Most sockets; the agent watches as many.
@@ -19,7 +19,7 @@ const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 /// The sockets, and what was seen there last.
 #[derive(Debug)]
 pub(crate) struct Listeners {
-    list: Published<Vec<Listener>>,
+    list: PublishedValue<Vec<Listener>>,
     /// How many there are: the one word that a decision without any looks at.
     count: Word,
     /// `[time of the look, in units of FRESH_NS, 40 | connections 24]`.
@@ -30,7 +30,7 @@ impl Listeners {
     pub(crate) fn new(list: Vec<Listener>) -> Self {
         let count = u64::try_from(list.len()).unwrap_or(u64::MAX);
         Self {
-            list: Published::new(list),
+            list: PublishedValue::new(list),
             count: Word::new(count),
             seen: Word::new(0),
         }

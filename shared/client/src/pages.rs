@@ -114,11 +114,11 @@ pub(crate) fn take(
         usize::try_from(said).map_err(|_wide| ConnectFault::Unexpected("a page of no size"))
     };
     let (board_words, ledger_words) = (words(welcome.board_words)?, words(welcome.ledger_words)?);
-    let board = memfd::open(memfd::Kind::Board, &board_file, board_words)?;
+    let board = memfd::open(memfd::MemoryKind::Board, &board_file, board_words)?;
     let kept = held.filter(|held| held.go_on_with(&welcome, &ledger_file));
     let ledger = match kept {
         Some(held) => Ok(held.ledger),
-        None => memfd::open(memfd::Kind::Ledger, &ledger_file, ledger_words),
+        None => memfd::open(memfd::MemoryKind::Ledger, &ledger_file, ledger_words),
     };
     let ledger = ledger.inspect_err(|_refused| retire(board))?;
     let pages = Pages {

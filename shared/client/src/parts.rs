@@ -167,8 +167,8 @@ const fn low_half(word: u64) -> u32 {
 mod tests {
     use tidegate_abi::decision::LossMode;
     use tidegate_abi::geometry::Geometry;
-    use tidegate_segment::board::{Record, Settings, Writers, create};
-    use tidegate_segment::os::memfd::{self, Kind};
+    use tidegate_segment::board::{BoardSettings, ResourceRecord, Writers, create};
+    use tidegate_segment::os::memfd::{self, MemoryKind};
 
     use super::*;
 
@@ -177,8 +177,8 @@ mod tests {
     /// A board with so many slots, all of them given out.
     fn board(slots: u32) -> (Board, Writers) {
         let geometry = Geometry::new(slots, 2, 1, 1).unwrap();
-        let (page, _file) = memfd::create(Kind::Board, geometry.board().words).unwrap();
-        let settings = Settings {
+        let (page, _file) = memfd::create(MemoryKind::Board, geometry.board().words).unwrap();
+        let settings = BoardSettings {
             generation: 1,
             time_to_live_ns: u64::MAX,
             grace_ns: 0,
@@ -187,7 +187,10 @@ mod tests {
         let (board, mut writers) = create(page, geometry, settings).unwrap();
         for slot in 0..slots {
             let name = slot.to_string();
-            writers.rules.add(&name, &Record::default(), &[]).unwrap();
+            writers
+                .rules
+                .add(&name, &ResourceRecord::default(), &[])
+                .unwrap();
         }
         (board, writers)
     }

@@ -7,14 +7,14 @@ use rustix::thread::{Timespec, nanosleep};
 use tidegate_abi::decision::Outcome;
 use tidegate_abi::message::TOKEN;
 use tidegate_segment::clock::Clock as _;
-use tidegate_segment::gate::{Step, Verdict, Waiting};
+use tidegate_segment::gate::{GateVerdict, Step, WaitingDecision};
 use tidegate_segment::lane;
-use tidegate_segment::os::fork::Token;
+use tidegate_segment::os::fork::ForkToken;
 
 use crate::admitted::Admitted;
 use crate::asker::{Asker, Heard};
 use crate::refused::Refused;
-use crate::seat::Seated;
+use crate::seat::SeatedGate;
 
 /// How far a request has come.
 #[expect(
@@ -41,7 +41,7 @@ impl Progress<'_> {
 /// A request that waits for its turn. Dropped before, it puts back what it has taken and counts as refused; its
 /// turn is lost.
 pub(crate) struct PendingEntry<'a> {
-    process: Token,
+    process: ForkToken,
     turn: Turn<'a>,
 }
 
@@ -53,8 +53,8 @@ pub(crate) struct PendingEntry<'a> {
 enum Turn<'a> {
     /// On the pages.
     Seated {
-        seated: &'static Seated,
-        waiting: Waiting<'a>,
+        seated: &'static SeatedGate,
+        waiting: WaitingDecision<'a>,
         /// What of the longest wait is left.
         patience: Duration,
     },
@@ -71,8 +71,8 @@ enum Turn<'a> {
 impl<'a> PendingEntry<'a> {
     /// Takes a step of the gate for what it is to a caller who waits no longer than `patience`.
     pub(crate) fn progress(
-        process: Token,
-        seated: &'static Seated,
+        process: ForkToken,
+        seated: &'static SeatedGate,
         step: &Step<'a>,
         patience: Duration,
     ) -> Progress<'a> {
@@ -97,7 +97,7 @@ impl<'a> PendingEntry<'a> {
 
     /// Takes what the agent said for what it is to the caller.
     pub(crate) fn heard(
-        process: Token,
+        process: ForkToken,
         asker: &'static Asker,
         heard: Option<Heard>,
     ) -> Progress<'a> {
@@ -196,16 +196,16 @@ impl Drop for PendingEntry<'_> {
 }
 
 /// How long a request on the pages has to wait from now.
-fn left(seated: &Seated, waiting: &Waiting<'_>) -> Duration {
+fn left(seated: &SeatedGate, waiting: &WaitingDecision<'_>) -> Duration {
     Duration::from_nanos(waiting.until_ns().saturating_sub(seated.now_ns()))
 }
 
 /// What a verdict is to a caller; `None` if seat or slot are not the session's any more.
-fn decided(verdict: Verdict) -> Option<Result<Admitted, Refused>> {
+fn decided(verdict: GateVerdict) -> Option<Result<Admitted, Refused>> {
     match verdict {
-        Verdict::Admitted(pass) => Some(Ok(Admitted::of(pass))),
-        Verdict::Refused(refusal) => Some(Err(refusal.into())),
-        Verdict::Stale => None,
+        GateVerdict::Admitted(pass) => Some(Ok(Admitted::of(pass))),
+        GateVerdict::Refused(refusal) => Some(Err(refusal.into())),
+        GateVerdict::Stale => None,
     }
 }
 

@@ -12,7 +12,7 @@ use tidegate_segment::board::Slot;
 use crate::entry::Entry;
 use crate::error::ConnectFault;
 use crate::parts::PartKey;
-use crate::seat::Seated;
+use crate::seat::SeatedGate;
 use crate::slot_word::SessionNumber;
 
 /// How long an asker may wait for an answer.
@@ -98,7 +98,7 @@ impl Question {
     pub(crate) fn take_answer(
         &self,
         message: Message<'_>,
-        seated: Option<&Seated>,
+        seated: Option<&SeatedGate>,
         number: SessionNumber,
     ) -> Result<(), ConnectFault> {
         if let About::Part { entry, key, .. } = &self.about {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tidegate_abi::decision::Direction;
 use tidegate_segment::board::Slot;
-use tidegate_segment::gate::{Plain, Request};
+use tidegate_segment::gate::{PlainRequest, Request};
 
 use crate::admitted::Admitted;
 use crate::current::CurrentSession;
@@ -59,7 +59,7 @@ impl Resource {
     pub(crate) fn enter_within(&self, patience: Duration) -> Result<Permit, Refused> {
         let plain = |slot| {
             let direction = Direction::In;
-            Some(Plain { slot, direction })
+            Some(PlainRequest { slot, direction })
         };
         match self.express(plain) {
             Some(answer) => answer,
@@ -71,7 +71,7 @@ impl Resource {
     #[inline(always)]
     pub(crate) fn express(
         &self,
-        plain: impl FnOnce(Slot) -> Option<Plain>,
+        plain: impl FnOnce(Slot) -> Option<PlainRequest>,
     ) -> Option<Result<Permit, Refused>> {
         let session = self.current.get();
         match session.express(&self.entry, plain)? {

@@ -5,14 +5,14 @@ use tidegate_segment::gate::Gate;
 
 /// A gate and what time it is there.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Seated {
+pub(crate) struct SeatedGate {
     pub(crate) gate: Gate,
     /// What the agent's monotonic clock is ahead of this process's, ns, wrapping; 0 unless one of
     /// the two lives in a time namespace.
     pub(crate) offset_ns: u64,
 }
 
-impl Clock for Seated {
+impl Clock for SeatedGate {
     #[inline]
     fn now_ns(&self) -> u64 {
         // The counter knows no namespaces.

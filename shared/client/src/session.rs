@@ -5,28 +5,28 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tidegate_abi::decision::Outcome;
-use tidegate_abi::message::{ArgsBuffer, Ask, Part, TOKEN};
+use tidegate_abi::message::{ArgsBuffer, EnterRequest, Part, TOKEN};
 use tidegate_limits::window::COUNT_MAX;
 use tidegate_segment::board::Slot;
-use tidegate_segment::gate::{Parts, Pass, Plain, Refusal, Request, Ticket};
+use tidegate_segment::gate::{Parts, Pass, PlainRequest, Refusal, Request, Ticket};
 use tidegate_segment::lane;
-use tidegate_segment::os::fork::Token;
+use tidegate_segment::os::fork::ForkToken;
 
 use crate::entry::Entry;
 use crate::life::Life;
 use crate::parts::{Known, PartKey};
 use crate::pending::{PendingEntry, Progress};
 use crate::question::About;
-use crate::seat::Seated;
+use crate::seat::SeatedGate;
 use crate::slot_word::SessionNumber;
-use crate::status::Door;
+use crate::status::Transport;
 use crate::way::Way;
 
 /// What a decision needs, replaced as a whole when the client connects anew.
 #[derive(Debug)]
 pub(crate) struct Session {
     /// Copied out of the life, because each decision looks at it.
-    token: Token,
+    token: ForkToken,
     number: SessionNumber,
     way: Way,
     life: &'static Life,
@@ -98,11 +98,11 @@ impl Session {
     }
 
     /// The door that it asks at.
-    pub(crate) const fn door(&self) -> Option<Door> {
+    pub(crate) const fn door(&self) -> Option<Transport> {
         match self.way {
             Way::Open => None,
-            Way::Seated(_) => Some(Door::Shm),
-            Way::Asking(_) => Some(Door::Socket),
+            Way::Seated(_) => Some(Transport::Shm),
+            Way::Asking(_) => Some(Transport::Socket),
         }
     }
 
@@ -135,7 +135,7 @@ impl Session {
     pub(crate) fn express(
         &'static self,
         entry: &Entry,
-        plain: impl FnOnce(Slot) -> Option<Plain>,
+        plain: impl FnOnce(Slot) -> Option<PlainRequest>,
     ) -> Option<Result<Ticket, Refusal>> {
         if self.forked() {
             return None;
@@ -191,7 +191,7 @@ impl Session {
 
     fn begin_at_length<'a>(
         &'static self,
-        seated: &'static Seated,
+        seated: &'static SeatedGate,
         (entry, slot): (&Arc<Entry>, Slot),
         (request, names): (Request<'a>, Names<'_>),
         patience: Duration,
@@ -211,7 +211,7 @@ impl Session {
     /// Gives a request the nodes of its origin and context, where rules want them.
     fn name_parts(
         &self,
-        seated: &Seated,
+        seated: &SeatedGate,
         (entry, slot): (&Arc<Entry>, Slot),
         request: &mut Request<'_>,
         names: Names<'_>,
@@ -244,7 +244,7 @@ impl Session {
     #[cold]
     fn ask_for_part(
         &self,
-        seated: &Seated,
+        seated: &SeatedGate,
         entry: &Arc<Entry>,
         (part, key, name): (Part, PartKey, &str),
         wanted: Parts,
@@ -281,7 +281,7 @@ impl Session {
             return Progress::Decided(None);
         };
         let args = ArgsBuffer::of(request.args);
-        let heard = asker.enter(Ask {
+        let heard = asker.enter(EnterRequest {
             resource: entry.name(),
             origin: told(names.origin),
             context: told(names.context),

@@ -3,14 +3,14 @@
 /// A door: a way of this process to the gate, in the words of the agent's `status`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Door {
+pub enum Transport {
     /// The process has a seat, and decides on the pages itself.
     Shm,
     /// The agent gave it no seat, and is asked for each decision.
     Socket,
 }
 
-impl Door {
+impl Transport {
     /// `shm` or `socket`.
     pub const fn name(self) -> &'static str {
         match self {
@@ -28,7 +28,7 @@ pub struct Status {
     pub connected: bool,
     /// Where decisions are made now; `None` while there has been no agent. A process that lost its
     /// agent goes on at the door it had.
-    pub door: Option<Door>,
+    pub door: Option<Transport>,
     /// Why there is none.
     pub last_error: Option<String>,
     /// Requests that this process admitted because there was nothing to decide on: no agent yet, a

@@ -15,14 +15,17 @@ use rustix::net::{
 use tidegate_abi::decision::{LossMode, Outcome};
 use tidegate_abi::geometry::Geometry;
 use tidegate_abi::message::{
-    Answer, Ask, FRAME_MAX, FaultCode, HELLO_MAP, Message, NO_SEAT, Part, TOKEN, Welcome,
+    EnterAnswer, EnterRequest, FRAME_MAX, FaultCode, HELLO_MAP, Message, NO_SEAT, Part, TOKEN,
+    Welcome,
 };
-use tidegate_segment::board::{Board, Process, Record, Settings, Slot, Writers, create};
+use tidegate_segment::board::{
+    Board, BoardSettings, Process, ResourceRecord, Slot, Writers, create,
+};
 use tidegate_segment::clock::monotonic_ns;
-use tidegate_segment::gate::{Gate, Pass, Request, Step, Verdict};
+use tidegate_segment::gate::{Gate, GateVerdict, Pass, Request, Step};
 use tidegate_segment::lane::Lane;
 use tidegate_segment::ledger::Ledger;
-use tidegate_segment::os::memfd::{self, Kind};
+use tidegate_segment::os::memfd::{self, MemoryKind};
 use tidegate_segment::sync::Ordering;
 
 use crate::test_rules::qps;
@@ -43,7 +46,7 @@ pub(crate) enum Answers {
 
 /// How the agent behaves.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Manners {
+pub(crate) struct Behaviour {
     /// What it answers.
     pub(crate) answers: Answers,
     /// What its clock is ahead, ns.
@@ -71,7 +74,7 @@ struct Shared {
 }
 
 pub(crate) struct State {
-    pub(crate) manners: Manners,
+    pub(crate) manners: Behaviour,
     pub(crate) board: Board,
     pub(crate) writers: Writers,
     pub(crate) ledger: Ledger,
@@ -81,12 +84,12 @@ pub(crate) struct State {
     connections: usize,
     /// Decides for those without a seat.
     gate: Gate,
-    held: Vec<Held>,
+    held: Vec<HeldPermit>,
     tokens: u128,
 }
 
 /// A permit of a connection.
-struct Held {
+struct HeldPermit {
     connection: RawFd,
     token: [u8; TOKEN],
     pass: Pass,
@@ -94,7 +97,7 @@ struct Held {
 
 impl TestAgent {
     /// Serves `gate.sock` in a directory, with these resources and rules.
-    pub(crate) fn start(dir: &Path, manners: Manners, rules: &[(&str, Record)]) -> Self {
+    pub(crate) fn start(dir: &Path, manners: Behaviour, rules: &[(&str, ResourceRecord)]) -> Self {
         let mut state = State::new(manners);
         state.writers.rules.add("overflow", &qps(1), &[]).unwrap();
         for (name, record) in rules {
@@ -241,12 +244,12 @@ impl Shared {
 }
 
 impl State {
-    fn new(manners: Manners) -> Self {
+    fn new(manners: Behaviour) -> Self {
         let geometry = Geometry::new(16, 8, 4, 2).unwrap();
         let words = [geometry.board().words, geometry.ledger().words];
-        let (board_page, board_file) = memfd::create(Kind::Board, words[0]).unwrap();
-        let (ledger_page, ledger_file) = memfd::create(Kind::Ledger, words[1]).unwrap();
-        let settings = Settings {
+        let (board_page, board_file) = memfd::create(MemoryKind::Board, words[0]).unwrap();
+        let (ledger_page, ledger_file) = memfd::create(MemoryKind::Ledger, words[1]).unwrap();
+        let settings = BoardSettings {
             generation: 1,
             time_to_live_ns: 1_000_000_000,
             grace_ns: 1_000_000_000,
@@ -313,7 +316,7 @@ impl State {
         }
     }
 
-    fn enter(&mut self, connection: &OwnedFd, ask: Ask<'_>) -> Message<'static> {
+    fn enter(&mut self, connection: &OwnedFd, ask: EnterRequest<'_>) -> Message<'static> {
         if self.manners.answers == Answers::Busy {
             let (code, text) = (FaultCode::Busy, "busy");
             return Message::Fault { code, text };
@@ -327,21 +330,21 @@ impl State {
         };
         let step = self.gate.enter(&self.board, Lane::SHARED, slot, request);
         let answer = match step {
-            Step::Done(Verdict::Admitted(pass)) => {
+            Step::Done(GateVerdict::Admitted(pass)) => {
                 self.tokens += 1;
                 let token = self.tokens.to_le_bytes();
                 let connection = connection.as_raw_fd();
-                self.held.push(Held {
+                self.held.push(HeldPermit {
                     connection,
                     token,
                     pass,
                 });
-                Answer::Admitted {
+                EnterAnswer::Admitted {
                     token,
                     waited_ms: 0,
                 }
             }
-            Step::Done(Verdict::Refused(refusal)) => Answer::Refused {
+            Step::Done(GateVerdict::Refused(refusal)) => EnterAnswer::Refused {
                 kind: refusal.kind,
                 reason: refusal.reason,
                 retry: refusal.retry,
@@ -351,7 +354,7 @@ impl State {
                 limit: refusal.limit,
                 id: "first",
             },
-            stuck @ (Step::Done(Verdict::Stale) | Step::Wait(_)) => panic!("{stuck:?}"),
+            stuck @ (Step::Done(GateVerdict::Stale) | Step::Wait(_)) => panic!("{stuck:?}"),
         };
         Message::Verdict(answer)
     }
@@ -363,7 +366,7 @@ impl State {
         outcome: Outcome,
     ) -> Message<'static> {
         let connection = connection.as_raw_fd();
-        let is_it = |held: &Held| held.token == token && held.connection == connection;
+        let is_it = |held: &HeldPermit| held.token == token && held.connection == connection;
         let at = self.held.iter().position(is_it).unwrap();
         let pass = self.held.swap_remove(at).pass;
         self.gate.exit(&self.board, Lane::SHARED, pass, outcome);
@@ -376,7 +379,7 @@ impl State {
         let ended = self
             .held
             .extract_if(.., |held| held.connection == connection);
-        for Held { pass, .. } in ended {
+        for HeldPermit { pass, .. } in ended {
             self.gate
                 .exit(&self.board, Lane::SHARED, pass, Outcome::Ignore);
         }

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tidegate_abi::decision::{Reason, RefusalKind};
 
-use crate::test_agent::{Answers, Manners, TestAgent};
+use crate::test_agent::{Answers, Behaviour, TestAgent};
 use crate::test_rules::{concurrency, qps};
-use crate::{Client, ConnectError, ConnectErrorKind, Door, OnMissingAgent, Resource};
+use crate::{Client, ConnectError, ConnectErrorKind, OnMissingAgent, Resource, Transport};
 
 /// Longest wait for something that the keeper does by itself.
 const SOON: Duration = Duration::from_secs(10);
@@ -49,7 +49,7 @@ fn admitted(resource: &Resource, tries: u32) -> u32 {
 #[test]
 fn a_rule_refuses_and_says_why() {
     let dir = room();
-    let agent = TestAgent::start(dir.path(), Manners::default(), &[("a", concurrency(2))]);
+    let agent = TestAgent::start(dir.path(), Behaviour::default(), &[("a", concurrency(2))]);
     let client = client(&dir);
     let resource = client.resource("a").unwrap();
     let first = resource.enter().unwrap();
@@ -68,13 +68,13 @@ fn a_rule_refuses_and_says_why() {
     assert_eq!(agent.inflight("a"), 0);
     assert_eq!(client.status().open, 0);
     assert!(client.status().connected);
-    assert_eq!(client.status().door, Some(Door::Shm));
+    assert_eq!(client.status().door, Some(Transport::Shm));
 }
 
 #[test]
 fn a_count_takes_as_many_passes() {
     let dir = room();
-    let _agent = TestAgent::start(dir.path(), Manners::default(), &[("a", qps(10))]);
+    let _agent = TestAgent::start(dir.path(), Behaviour::default(), &[("a", qps(10))]);
     let resource = client(&dir).resource("a").unwrap();
     let eleven = NonZeroU32::new(11).unwrap();
     let refused = resource.ask().count(eleven).enter().unwrap_err();
@@ -106,7 +106,7 @@ fn without_an_agent_everything_is_admitted_and_counted_until_one_comes() {
     assert!(!status.connected);
     assert_eq!((status.open, status.door), (50, None));
     assert!(status.last_error.unwrap().contains("is the agent running"));
-    let agent = TestAgent::start(dir.path(), Manners::default(), &[("a", concurrency(0))]);
+    let agent = TestAgent::start(dir.path(), Behaviour::default(), &[("a", concurrency(0))]);
     until("the rule of the agent", || resource.enter().is_err());
     assert!(client.status().connected);
     assert_eq!(agent.inflight("a"), 0);
@@ -122,29 +122,29 @@ fn a_strict_client_says_that_there_is_no_agent() {
 
 #[test]
 fn an_agent_that_cannot_be_trusted_or_understood_is_none() {
-    let expect = |manners: Manners, part: &str| {
+    let expect = |manners: Behaviour, part: &str| {
         let dir = room();
         let _agent = TestAgent::start(dir.path(), manners, &[]);
         let message = strict(&dir).unwrap_err().to_string();
         assert!(message.contains(part), "{message:?} has no {part:?}");
     };
-    let usual = Manners::default;
+    let usual = Behaviour::default;
     expect(
-        Manners {
+        Behaviour {
             version: Some(9),
             ..usual()
         },
         "speaks version 9, this program 1",
     );
     expect(
-        Manners {
+        Behaviour {
             unsealed_board: true,
             ..usual()
         },
         "FUTURE_WRITE",
     );
     expect(
-        Manners {
+        Behaviour {
             answers: Answers::None,
             ..usual()
         },
@@ -156,7 +156,7 @@ fn an_agent_that_cannot_be_trusted_or_understood_is_none() {
 fn an_agent_that_goes_leaves_its_rules_and_one_that_comes_is_taken() {
     let dir = room();
     let rules = [("a", concurrency(1)), ("c", concurrency(0))];
-    let agent = TestAgent::start(dir.path(), Manners::default(), &rules);
+    let agent = TestAgent::start(dir.path(), Behaviour::default(), &rules);
     let client = client(&dir);
     let resource = client.resource("a").unwrap();
     let held = resource.enter().unwrap();
@@ -167,7 +167,7 @@ fn an_agent_that_goes_leaves_its_rules_and_one_that_comes_is_taken() {
     assert_eq!(admitted(&late, 3), 1, "a new name shares the overflow slot");
     let named = client.resource("c").unwrap();
     assert_eq!(admitted(&named, 3), 0, "the board knows it");
-    let agent = TestAgent::start(dir.path(), Manners::default(), &rules);
+    let agent = TestAgent::start(dir.path(), Behaviour::default(), &rules);
     until("a new session", || client.status().connected);
     let again = resource.enter().unwrap();
     assert_eq!(agent.inflight("a"), 1);
@@ -185,7 +185,7 @@ fn an_agent_that_goes_leaves_its_rules_and_one_that_comes_is_taken() {
 #[test]
 fn a_name_that_the_agent_is_slow_with_shares_the_overflow_slot_for_now() {
     let dir = room();
-    let agent = TestAgent::start(dir.path(), Manners::default(), &[("a", concurrency(2))]);
+    let agent = TestAgent::start(dir.path(), Behaviour::default(), &[("a", concurrency(2))]);
     let client = client(&dir);
     let known = client.resource("a").unwrap();
     agent.state().manners.answers = Answers::None;
@@ -199,7 +199,7 @@ fn a_name_that_the_agent_is_slow_with_shares_the_overflow_slot_for_now() {
 #[test]
 fn a_seat_that_is_taken_away_is_asked_for_again() {
     let dir = room();
-    let agent = TestAgent::start(dir.path(), Manners::default(), &[("a", concurrency(1))]);
+    let agent = TestAgent::start(dir.path(), Behaviour::default(), &[("a", concurrency(1))]);
     let client = client(&dir);
     let resource = client.resource("a").unwrap();
     let held = resource.enter().unwrap();
@@ -227,9 +227,9 @@ fn a_client_in_another_time_namespace_lives_in_the_agents_time() {
 
 fn live_ahead_by(ahead_ns: u64) {
     let dir = room();
-    let manners = Manners {
+    let manners = Behaviour {
         ahead_ns,
-        ..Manners::default()
+        ..Behaviour::default()
     };
     let agent = TestAgent::start(dir.path(), manners, &[("a", qps(5))]);
     let client = client(&dir);
@@ -250,7 +250,7 @@ fn live_ahead_by(ahead_ns: u64) {
 #[test]
 fn a_client_that_is_dropped_gives_its_seat_up() {
     let dir = room();
-    let agent = TestAgent::start(dir.path(), Manners::default(), &[("a", qps(5))]);
+    let agent = TestAgent::start(dir.path(), Behaviour::default(), &[("a", qps(5))]);
     let connected = client(&dir);
     let resource = connected.resource("a").unwrap();
     assert_eq!(agent.connections(), 1);
@@ -263,9 +263,9 @@ fn a_client_that_is_dropped_gives_its_seat_up() {
 #[test]
 fn field_b8_who_is_turned_away_hears_why_and_comes_back() {
     let dir = room();
-    let manners = Manners {
+    let manners = Behaviour {
         answers: Answers::TurnedAway,
-        ..Manners::default()
+        ..Behaviour::default()
     };
     let agent = TestAgent::start(dir.path(), manners, &[("a", concurrency(1))]);
     // The hello may reach the agent before the end of the connection or after it.
@@ -288,14 +288,14 @@ fn field_b8_who_is_turned_away_hears_why_and_comes_back() {
 fn field_b8_a_service_with_pages_keeps_to_its_rules_while_it_is_turned_away() {
     let dir = room();
     let rules = [("a", concurrency(1))];
-    let agent = TestAgent::start(dir.path(), Manners::default(), &rules);
+    let agent = TestAgent::start(dir.path(), Behaviour::default(), &rules);
     let client = client(&dir);
     let resource = client.resource("a").unwrap();
     let _held = resource.enter().unwrap();
     agent.kill();
-    let manners = Manners {
+    let manners = Behaviour {
         answers: Answers::TurnedAway,
-        ..Manners::default()
+        ..Behaviour::default()
     };
     let _next = TestAgent::start(dir.path(), manners, &rules);
     until("the word of the next agent", || {
@@ -324,7 +324,7 @@ fn blocked(name: &str) -> u64 {
 #[test]
 fn field_b14_the_library_takes_no_signal_of_the_program() {
     let dir = room();
-    let _agent = TestAgent::start(dir.path(), Manners::default(), &[]);
+    let _agent = TestAgent::start(dir.path(), Behaviour::default(), &[]);
     let own = std::fs::read_to_string("/proc/thread-self/status").unwrap();
     let _client = client(&dir);
     let taken = !blocked("tidegate");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::asker::Asker;
 use crate::error::ConnectFault;
-use crate::seat::Seated;
+use crate::seat::SeatedGate;
 
 /// How a session decides.
 #[expect(
@@ -16,14 +16,14 @@ pub(crate) enum Way {
     /// It does not: there has been no agent yet.
     Open,
     /// On the pages, in this process.
-    Seated(Seated),
+    Seated(SeatedGate),
     /// By asking the agent.
     Asking(Arc<Asker>),
 }
 
 impl Way {
     /// The pages it decides on.
-    pub(crate) const fn seated(&self) -> Option<&Seated> {
+    pub(crate) const fn seated(&self) -> Option<&SeatedGate> {
         match self {
             Self::Seated(seated) => Some(seated),
             Self::Open | Self::Asking(_) => None,

@@ -7,12 +7,12 @@
 //! A bucket's passes are those in its [`Window`] plus those that were borrowed for it. A node that
 //! has such a rule keeps this word beside the window's, and its callers keep an order:
 //!
-//! 1. Load the word, [`Borrowed::at`]. If that changed it (a new bucket has begun), store it first:
+//! 1. Load the word, [`BorrowedPasses::at`]. If that changed it (a new bucket has begun), store it first:
 //!    from then on a reader that is late cannot borrow for a bucket that is already being used.
-//! 2. Admit into the window up to `limit −` [`Borrowed::arrived`].
-//! 3. If that refuses a prioritized request, [`Borrowed::try_borrow`], store, read the clock again. If
+//! 2. Admit into the window up to `limit −` [`BorrowedPasses::arrived`].
+//! 3. If that refuses a prioritized request, [`BorrowedPasses::try_borrow`], store, read the clock again. If
 //!    the next bucket has begun meanwhile, somebody may have counted in it without seeing the loan:
-//!    [`Borrowed::give_back`]. Else wait.
+//!    [`BorrowedPasses::give_back`]. Else wait.
 //!
 //! What is lent is at most what leaves the window at the edge, so that the next window holds the limit
 //! whoever else gets into this one. Sentinel lends what the next window has room for as it is now,
@@ -31,14 +31,14 @@ const COUNT_MAX: u32 = 0xffff;
 /// A word of borrowed passes taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-pub struct Borrowed {
+pub struct BorrowedPasses {
     epoch: u16,
     previous: u32,
     current: u32,
     next: u32,
 }
 
-impl Borrowed {
+impl BorrowedPasses {
     /// What `word` holds, seen from `epoch`; a word that is newer by one or two buckets is used as
     /// it is.
     #[inline]
@@ -63,7 +63,7 @@ impl Borrowed {
         }
     }
 
-    /// As [`Borrowed::at`], where Sentinel looks into or counts in the node's present bucket. What was borrowed
+    /// As [`BorrowedPasses::at`], where Sentinel looks into or counts in the node's present bucket. What was borrowed
     /// for a bucket in which nobody did is lost there: a bucket takes its loans over when it is first used.
     pub const fn at_use(word: u64, epoch: u16) -> Self {
         let held = Self::at(word, epoch);
@@ -96,8 +96,13 @@ impl Borrowed {
     /// Borrows `n` from the next bucket for a request that `window` has no room for; gives the wait
     /// and what is borrowed then. Nothing can be borrowed where the wait is `max_wait_ns` or more,
     /// so with half seconds not on the edge of a bucket.
-    pub fn try_borrow(self, request: Request, window: Window, limit: u32) -> Option<(u64, Self)> {
-        let Request {
+    pub fn try_borrow(
+        self,
+        request: BorrowRequest,
+        window: Window,
+        limit: u32,
+    ) -> Option<(u64, Self)> {
+        let BorrowRequest {
             n,
             now_ns,
             bucket,
@@ -145,7 +150,7 @@ impl Borrowed {
 
 /// Who wants to borrow.
 #[derive(Debug, Clone, Copy)]
-pub struct Request {
+pub struct BorrowRequest {
     /// How many passes.
     pub n: u32,
     /// When.
@@ -167,14 +172,14 @@ mod tests {
 
     fn borrow(word: u64, window: Window, at_ms: u64, n: u32, limit: u32) -> Option<(u64, u64)> {
         let now_ns = at_ms * MS;
-        let request = Request {
+        let request = BorrowRequest {
             n,
             now_ns,
             bucket: BUCKET,
             max_wait_ns: MAX_WAIT_NS,
             quirks: Quirks::None,
         };
-        let held = Borrowed::at(word, BUCKET.epoch(now_ns));
+        let held = BorrowedPasses::at(word, BUCKET.epoch(now_ns));
         let (wait_ns, next) = held.try_borrow(request, window, limit)?;
         Some((wait_ns / MS, next.word()))
     }
@@ -187,7 +192,7 @@ mod tests {
         assert_eq!(wait_ms, 400);
         // 2 in the current bucket and 3 borrowed fill the next window.
         assert_eq!(borrow(word, full, 10_600, 1, 5), None);
-        let arrived = |epoch| Borrowed::at(word, epoch).arrived();
+        let arrived = |epoch| BorrowedPasses::at(word, epoch).arrived();
         assert_eq!([21, 22, 23, 24].map(arrived), [0, 3, 3, 0]);
     }
 
@@ -195,9 +200,9 @@ mod tests {
     fn sentinel_loses_what_was_lent_to_a_bucket_that_nobody_used() {
         let full = Window::at(Window::at(0, 20).add(2).word(), 21);
         let (_wait_ms, lent) = borrow(0, full, 10_600, 2, 2).unwrap();
-        let arrived = |word, epoch| Borrowed::at_use(word, epoch).arrived();
+        let arrived = |word, epoch| BorrowedPasses::at_use(word, epoch).arrived();
         assert_eq!([21, 22, 23].map(|epoch| arrived(lent, epoch)), [0, 2, 0]);
-        let used = Borrowed::at_use(lent, 22).word();
+        let used = BorrowedPasses::at_use(lent, 22).word();
         assert_eq!([23, 24].map(|epoch| arrived(used, epoch)), [2, 0]);
     }
 
@@ -206,7 +211,7 @@ mod tests {
         let full = Window::at(Window::at(0, 20).add(2).word(), 21);
         assert_eq!(borrow(0, full, 10_500, 1, 5), None);
         assert!(borrow(0, full, 10_501, 1, 5).is_some());
-        let closed = Borrowed::at(0, 22).word();
+        let closed = BorrowedPasses::at(0, 22).word();
         assert_eq!(borrow(closed, full, 10_999, 1, 5), None);
         assert_eq!(borrow(0, full, 10_501, COUNT_MAX + 1, u32::MAX), None);
     }
@@ -216,10 +221,10 @@ mod tests {
         let full = Window::at(Window::at(0, 20).add(2).word(), 21);
         let (_wait_ms, word) = borrow(0, full, 10_600, 2, 2).unwrap();
         for epoch in 21..=23 {
-            let left = Borrowed::at(word, epoch).give_back(2, 21);
-            let later = Borrowed::at(left.word(), epoch + 1);
+            let left = BorrowedPasses::at(word, epoch).give_back(2, 21);
+            let later = BorrowedPasses::at(left.word(), epoch + 1);
             assert_eq!((left.arrived(), later.arrived()), (0, 0));
         }
-        assert_eq!(Borrowed::at(word, 22).give_back(2, 9).arrived(), 2);
+        assert_eq!(BorrowedPasses::at(word, 22).give_back(2, 9).arrived(), 2);
     }
 }

@@ -5,8 +5,8 @@
 //! order of events: the one that waits grows first, and the others grow after it, when it has taken all workers.
 //!
 //! * While the others are within their usual, the *suspect* is the resource that holds twice what they do, and more.
-//! * In overload without a short CPU for [`Settings::after_ns`], the suspect is held to a share of what it had in
-//!   flight when the others were last well ([`Settings::share`]). Nobody is held where the others are hardly asked
+//! * In overload without a short CPU for [`BulkheadSettings::after_ns`], the suspect is held to a share of what it had in
+//!   flight when the others were last well ([`BulkheadSettings::share`]). Nobody is held where the others are hardly asked
 //!   for: there is nobody to protect.
 //! * It is let go when it has needed less than half of that for `QUIET_NS`, or when the others are no better after
 //!   `HELP_NS`; then none is held in the scope for `REST_NS`.
@@ -39,14 +39,14 @@ const REST_NS: u64 = 300_000_000_000;
 
 /// Settings of the bulkheads of a scope.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Settings {
+pub struct BulkheadSettings {
     /// Share of what a resource had in flight when the others were last well, that it is held to.
     pub share: f64,
     /// How long the scope must be in overload without a short CPU, ns.
     pub after_ns: u64,
 }
 
-impl Default for Settings {
+impl Default for BulkheadSettings {
     fn default() -> Self {
         Self {
             share: 0.5,
@@ -57,12 +57,12 @@ impl Default for Settings {
 
 /// What is usual of a resource in a scope: a slow mean of what it has in flight, and of its passes in a look.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Usual {
+pub struct UsualUse {
     held: f64,
     passed: f64,
 }
 
-impl Usual {
+impl UsualUse {
     /// Takes a look at a scope that is not in overload, `span_ns` after the last one. What is far over the usual
     /// teaches no more than what is just over it, so an incident moves it slowly.
     pub fn learn(&mut self, held: u32, passed: u64, span_ns: u64) {
@@ -80,23 +80,23 @@ impl Usual {
 
 /// A resource of a scope in a look.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Resource {
+pub struct BulkheadResource {
     /// Tells it from the others.
     pub key: u64,
     /// Its requests in flight in the scope.
     pub held: u32,
     /// What is usual of it.
-    pub usual: Usual,
+    pub usual: UsualUse,
     /// Whether it may be held: nobody has given it a limit in flight, and it is asked for in this scope alone.
     pub free: bool,
 }
 
 /// How the scope is in a look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Now {
+pub struct ScopeLook {
     /// Monotonic, ns.
     pub ns: u64,
-    /// Whether it is in overload by requests that wait, see [`crate::law::Published::waits`].
+    /// Whether it is in overload by requests that wait, see [`crate::law::PublishedLimits::waits`].
     pub waits: bool,
     /// Whether the CPU is short in this very look.
     pub short: bool,
@@ -104,7 +104,7 @@ pub struct Now {
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub enum BulkheadChange {
     /// This resource may have so many requests in flight from now on.
     Hold {
         /// Its key.
@@ -123,7 +123,7 @@ pub enum Change {
 
 /// A resource that is held.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Held {
+struct HeldResource {
     key: u64,
     limit: u32,
     /// Mean of what it has in flight.
@@ -148,7 +148,7 @@ struct Suspect {
 pub struct Bulkheads {
     last_ns: Option<u64>,
     suspect: Option<Suspect>,
-    held: [Option<Held>; HELD_MAX],
+    held: [Option<HeldResource>; HELD_MAX],
     /// Since when the scope is in overload without a short CPU.
     overload_since_ns: Option<u64>,
     rests_until_ns: u64,
@@ -156,7 +156,12 @@ pub struct Bulkheads {
 
 impl Bulkheads {
     /// Takes a look; at most one thing is to be done after it.
-    pub fn look(&mut self, all: &[Resource], now: Now, settings: &Settings) -> Option<Change> {
+    pub fn look(
+        &mut self,
+        all: &[BulkheadResource],
+        now: ScopeLook,
+        settings: &BulkheadSettings,
+    ) -> Option<BulkheadChange> {
         let span_ns = self.last_ns.map_or(0, |last| now.ns.saturating_sub(last));
         self.last_ns = Some(now.ns);
         self.overload_since_ns = match (now.waits, self.overload_since_ns) {
@@ -188,11 +193,11 @@ impl Bulkheads {
 
     fn hold(
         &mut self,
-        all: &[Resource],
+        all: &[BulkheadResource],
         crowd: &Crowd,
-        now: Now,
-        settings: &Settings,
-    ) -> Option<Change> {
+        now: ScopeLook,
+        settings: &BulkheadSettings,
+    ) -> Option<BulkheadChange> {
         let since_ns = self.overload_since_ns?;
         let early = now.ns.saturating_sub(since_ns) < settings.after_ns;
         if early || now.short || now.ns < self.rests_until_ns {
@@ -208,7 +213,7 @@ impl Bulkheads {
         }
         let place = self.held.iter_mut().find(|place| place.is_none())?;
         let limit = whole(settings.share * f64::from(suspect.held)).max(1);
-        *place = Some(Held {
+        *place = Some(HeldResource {
             key: suspect.key,
             limit,
             mean: f64::from(resource.held),
@@ -217,7 +222,7 @@ impl Bulkheads {
         });
         self.suspect = None;
         self.overload_since_ns = None;
-        Some(Change::Hold {
+        Some(BulkheadChange::Hold {
             key: suspect.key,
             limit,
         })
@@ -225,11 +230,11 @@ impl Bulkheads {
 
     fn let_go(
         &mut self,
-        all: &[Resource],
+        all: &[BulkheadResource],
         crowd: &Crowd,
-        now: Now,
+        now: ScopeLook,
         span_ns: u64,
-    ) -> Option<Change> {
+    ) -> Option<BulkheadChange> {
         let well = crowd.others_are_well() && !now.waits;
         for place in &mut self.held {
             let Some(held) = place else { continue };
@@ -249,7 +254,7 @@ impl Bulkheads {
             let key = held.key;
             if quiet_ns >= QUIET_NS {
                 *place = None;
-                return Some(Change::LetGo {
+                return Some(BulkheadChange::LetGo {
                     key,
                     useless: false,
                 });
@@ -257,7 +262,7 @@ impl Bulkheads {
             if useless_ns >= HELP_NS {
                 *place = None;
                 self.rests_until_ns = now.ns.saturating_add(REST_NS);
-                return Some(Change::LetGo { key, useless: true });
+                return Some(BulkheadChange::LetGo { key, useless: true });
             }
         }
         None
@@ -267,7 +272,7 @@ impl Bulkheads {
 /// The resources that nobody holds: the largest, and the others.
 #[derive(Debug, Clone, Copy)]
 struct Crowd {
-    largest: Option<Resource>,
+    largest: Option<BulkheadResource>,
     /// Requests in flight of the others, and the most that is usual.
     others: u32,
     usual: f64,
@@ -276,7 +281,7 @@ struct Crowd {
 }
 
 impl Crowd {
-    fn of(all: &[Resource], is_held: impl Fn(u64) -> bool) -> Self {
+    fn of(all: &[BulkheadResource], is_held: impl Fn(u64) -> bool) -> Self {
         let free = || all.iter().filter(|one| !is_held(one.key));
         let largest = free().max_by_key(|one| one.held).copied();
         let key = largest.map(|one| one.key);
@@ -295,7 +300,7 @@ impl Crowd {
     }
 
     fn suspect(&self) -> Option<Suspect> {
-        let Resource { key, held, .. } = self.largest?;
+        let BulkheadResource { key, held, .. } = self.largest?;
         let most = held >= self.others.saturating_mul(2).saturating_add(LEAST_HELD);
         most.then_some(Suspect {
             key,
@@ -305,7 +310,7 @@ impl Crowd {
     }
 
     /// Whether a resource still holds what makes it worth a suspicion.
-    fn holds_much(&self, key: u64, all: &[Resource]) -> bool {
+    fn holds_much(&self, key: u64, all: &[BulkheadResource]) -> bool {
         let mut found = all.iter().filter(|one| one.key == key);
         found.any(|one| one.held >= LEAST_HELD.max(self.others))
     }

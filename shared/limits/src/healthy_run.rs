@@ -1,15 +1,15 @@
 //! How long a value must be healthy without a break to leave a protected state.
 //!
-//! The time starts at [`Settings::samples`] ticks, or at [`Settings::for_ns`] where that is set, and doubles, up to
-//! [`Settings::most_samples`] or [`Settings::most_ns`], each time the state is entered again within
-//! [`Settings::reentry_ns`] of leaving it. So a first recovery is quick, and a load that sits on the mark cannot make
+//! The time starts at [`HealthyRunSettings::samples`] ticks, or at [`HealthyRunSettings::for_ns`] where that is set, and doubles, up to
+//! [`HealthyRunSettings::most_samples`] or [`HealthyRunSettings::most_ns`], each time the state is entered again within
+//! [`HealthyRunSettings::reentry_ns`] of leaving it. So a first recovery is quick, and a load that sits on the mark cannot make
 //! the state flap.
 //!
 //! A tick counts with its length, and one that came late for one: nothing was seen of the time between.
 
 /// Settings of a healthy run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings {
+pub struct HealthyRunSettings {
     /// Length of a tick that is neither early nor late, ns.
     pub tick_ns: u64,
     /// Healthy ticks in a row that are enough the first time; 0 reads as 1.
@@ -24,7 +24,7 @@ pub struct Settings {
     pub reentry_ns: u64,
 }
 
-impl Default for Settings {
+impl Default for HealthyRunSettings {
     fn default() -> Self {
         Self {
             tick_ns: TICK_NS,
@@ -40,7 +40,7 @@ impl Default for Settings {
 /// The usual tick, ns.
 pub const TICK_NS: u64 = 100_000_000;
 
-impl Settings {
+impl HealthyRunSettings {
     /// The least and the most that leaving takes, ns.
     fn bounds(&self) -> (u64, u64) {
         let ticks = |samples: u32| u64::from(samples.max(1)).saturating_mul(self.tick_ns);
@@ -65,7 +65,7 @@ pub struct HealthyRun {
 
 impl HealthyRun {
     /// The state is entered at `now_ns`: decides how long leaving will take.
-    pub fn enter(&mut self, now_ns: u64, settings: &Settings) {
+    pub fn enter(&mut self, now_ns: u64, settings: &HealthyRunSettings) {
         let again = self
             .left_ns
             .is_some_and(|left| now_ns.saturating_sub(left) < settings.reentry_ns);
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn quick_reentries_double_up_to_the_most_and_a_late_one_starts_over() {
-        let settings = Settings::default();
+        let settings = HealthyRunSettings::default();
         let mut run = HealthyRun::default();
         let mut needed = [0; 4];
         for slot in &mut needed {
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn an_unhealthy_sample_starts_the_run_again() {
         let mut run = HealthyRun::default();
-        run.enter(0, &Settings::default());
+        run.enter(0, &HealthyRunSettings::default());
         assert!(!healthy(&mut run, 4));
         assert!(!run.count(false, TICK_NS));
         assert!(!healthy(&mut run, 4));
@@ -149,11 +149,11 @@ mod tests {
     #[test]
     fn field_l8_five_healthy_seconds_are_five_seconds_at_any_tick() {
         for tick_ns in [10_000_000, TICK_NS, 1_000_000_000] {
-            let settings = Settings {
+            let settings = HealthyRunSettings {
                 tick_ns,
                 for_ns: 5_000_000_000,
                 most_ns: 20_000_000_000,
-                ..Settings::default()
+                ..HealthyRunSettings::default()
             };
             let mut run = HealthyRun::default();
             for seconds in [5, 10, 20, 20] {
@@ -169,10 +169,10 @@ mod tests {
     #[test]
     fn field_l14_short_ticks_count_with_their_length_and_a_late_one_for_one() {
         let mut run = HealthyRun::default();
-        run.enter(0, &Settings::default());
+        run.enter(0, &HealthyRunSettings::default());
         assert!(!(0..17).any(|_| run.count(true, TICK_NS / 4)));
         assert!(run.count(true, TICK_NS / 4), "to the nearest tick");
-        run.enter(0, &Settings::default());
+        run.enter(0, &HealthyRunSettings::default());
         assert!(!(0..4).any(|_| run.count(true, 10 * TICK_NS)));
         assert!(run.count(true, 10 * TICK_NS));
     }
@@ -181,7 +181,7 @@ mod tests {
     fn ticks_that_are_a_little_off_count_as_ticks() {
         for off_ns in (0..10_000_000).step_by(100_000) {
             let mut run = HealthyRun::default();
-            run.enter(0, &Settings::default());
+            run.enter(0, &HealthyRunSettings::default());
             for tick in 1..=5 {
                 let jitter = if tick % 2 == 0 { off_ns } else { 0 };
                 assert_eq!(run.count(true, TICK_NS - jitter), tick == 5);

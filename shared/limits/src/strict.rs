@@ -52,7 +52,7 @@ pub type ValueLimit = Strict<14, 6>;
 
 /// A word taken apart, as seen from a time.
 #[derive(Debug, Clone, Copy)]
-struct Held {
+struct StrictWord {
     epoch: u32,
     previous: u32,
     current: u32,
@@ -97,7 +97,7 @@ impl<const COUNT: u32, const LAG: u32> Strict<COUNT, LAG> {
         if sum > self.limit {
             return None;
         }
-        let next = Held {
+        let next = StrictWord {
             current: held.current.saturating_add(n),
             current_lag: held.current_lag.max(self.lag(held)),
             ..held
@@ -144,7 +144,7 @@ impl<const COUNT: u32, const LAG: u32> Strict<COUNT, LAG> {
                 self.lag_of(parts.saturating_add(from.lag_parts(lag)))
             }
         };
-        Self::pack(Held {
+        Self::pack(StrictWord {
             previous_lag: lag(held.previous, held.previous_lag),
             current_lag: lag(held.current, held.current_lag),
             ..held
@@ -164,7 +164,7 @@ impl<const COUNT: u32, const LAG: u32> Strict<COUNT, LAG> {
                 let at_ns = edge_ns.saturating_add(offset_ns);
                 return Some(at_ns.saturating_sub(now_ns));
             }
-            held = Held {
+            held = StrictWord {
                 previous: held.current,
                 previous_lag: held.current_lag,
                 current: 0,
@@ -182,17 +182,17 @@ impl<const COUNT: u32, const LAG: u32> Strict<COUNT, LAG> {
     }
 
     #[inline]
-    fn at(self, word: u64, now_ns: u64) -> Held {
+    fn at(self, word: u64, now_ns: u64) -> StrictWord {
         let epoch = self.epoch(now_ns);
         let offset_ns = remainder(now_ns, self.window_ns);
         let held = Self::unpack(word, offset_ns);
         match Age::of(held.epoch, epoch, 0xff) {
             Age::Same => held,
-            Age::Newer => Held {
+            Age::Newer => StrictWord {
                 offset_ns: 0,
                 ..held
             },
-            Age::Previous => Held {
+            Age::Previous => StrictWord {
                 epoch,
                 previous: held.current,
                 previous_lag: held.current_lag,
@@ -226,7 +226,7 @@ impl<const COUNT: u32, const LAG: u32> Strict<COUNT, LAG> {
 
     /// The least that had passed of the previous bucket when it was as old as this one.
     #[inline]
-    fn bound(self, held: Held) -> u32 {
+    fn bound(self, held: StrictWord) -> u32 {
         if held.previous_lag >= Self::LAG_MAX {
             return 0;
         }
@@ -238,7 +238,7 @@ impl<const COUNT: u32, const LAG: u32> Strict<COUNT, LAG> {
     /// How far the current bucket is behind the line, rounded up. The bound is a whole number, so
     /// until this moment it was below `current + 1` if the line was not above that.
     #[inline]
-    fn lag(self, held: Held) -> u32 {
+    fn lag(self, held: StrictWord) -> u32 {
         let line = self.line(held.offset_ns).div_ceil(self.window_ns.get());
         let passed = u64::from(held.current).saturating_add(1);
         self.lag_of(line.saturating_sub(passed.saturating_mul(PARTS)))
@@ -251,7 +251,7 @@ impl<const COUNT: u32, const LAG: u32> Strict<COUNT, LAG> {
     }
 
     /// The first offset, not before `held.offset_ns`, at which `n` more fit into this bucket.
-    fn offset_with_room(self, held: Held, n: u32) -> Option<u64> {
+    fn offset_with_room(self, held: StrictWord, n: u32) -> Option<u64> {
         let all = held.current.saturating_add(n).saturating_add(held.previous);
         let needed = all.saturating_sub(self.limit);
         if needed <= self.bound(held) {
@@ -269,11 +269,11 @@ impl<const COUNT: u32, const LAG: u32> Strict<COUNT, LAG> {
         (offset_ns < self.window_ns.get()).then_some(offset_ns)
     }
 
-    fn unpack(word: u64, offset_ns: u64) -> Held {
+    fn unpack(word: u64, offset_ns: u64) -> StrictWord {
         let field = |shift: u32, bits: u32| {
             u32::try_from(word >> shift & u64::from(ones(bits))).unwrap_or(0)
         };
-        Held {
+        StrictWord {
             current_lag: field(0, LAG),
             previous_lag: field(Self::PREVIOUS_LAG_AT, LAG),
             current: field(Self::CURRENT_AT, COUNT),
@@ -283,7 +283,7 @@ impl<const COUNT: u32, const LAG: u32> Strict<COUNT, LAG> {
         }
     }
 
-    fn pack(held: Held) -> u64 {
+    fn pack(held: StrictWord) -> u64 {
         u64::from(held.current_lag)
             | u64::from(held.previous_lag) << Self::PREVIOUS_LAG_AT
             | u64::from(held.current) << Self::CURRENT_AT

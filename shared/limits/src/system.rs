@@ -6,7 +6,7 @@ use crate::quirks::Quirks;
 
 /// The marks of a system rule, or of all of them together; `None` = not set.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Marks {
+pub struct SystemThresholds {
     /// Inbound passes per second.
     pub qps: Option<f64>,
     /// Inbound calls in flight; so many and one more may run.
@@ -21,7 +21,7 @@ pub struct Marks {
 
 /// What was measured, for all inbound calls.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Measured {
+pub struct SystemReadings {
     /// Passes in the present window of a second.
     pub passed: u32,
     /// Calls in flight.
@@ -40,20 +40,20 @@ pub struct Measured {
 
 /// Which mark was passed; the order is that of the checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mark {
-    /// [`Marks::qps`].
+pub enum SystemThreshold {
+    /// [`SystemThresholds::qps`].
     Qps,
-    /// [`Marks::concurrency`].
+    /// [`SystemThresholds::concurrency`].
     Concurrency,
-    /// [`Marks::average_rt_ms`].
+    /// [`SystemThresholds::average_rt_ms`].
     AverageRt,
-    /// [`Marks::load`], with more in flight than the machine has shown to carry.
+    /// [`SystemThresholds::load`], with more in flight than the machine has shown to carry.
     Load,
-    /// [`Marks::cpu`].
+    /// [`SystemThresholds::cpu`].
     Cpu,
 }
 
-impl Marks {
+impl SystemThresholds {
     /// Merges rules: the least of each field. A field below 0 or not a number is not set, nor is a
     /// CPU share over 1. With quirks the last rule alone decides whether anything is in force: it
     /// must set a field. `None` = nothing is checked.
@@ -95,29 +95,29 @@ impl Marks {
 
     /// The first mark that an inbound request of `n` passes; `None` admits it.
     #[inline]
-    pub fn refuses(&self, now: &Measured, n: u32) -> Option<Mark> {
+    pub fn refuses(&self, now: &SystemReadings, n: u32) -> Option<SystemThreshold> {
         let passed = f64::from(now.passed) + f64::from(n);
         let over = |value: f64, mark: Option<f64>| mark.is_some_and(|mark| value > mark);
         let sampled = |value: Option<f64>, mark| {
             value.is_some_and(|value| value.is_finite() && over(value, mark))
         };
         if over(passed, self.qps) {
-            Some(Mark::Qps)
+            Some(SystemThreshold::Qps)
         } else if over(f64::from(now.inflight), self.concurrency) {
-            Some(Mark::Concurrency)
+            Some(SystemThreshold::Concurrency)
         } else if over(now.average_rt_ms, self.average_rt_ms) {
-            Some(Mark::AverageRt)
+            Some(SystemThreshold::AverageRt)
         } else if sampled(now.load, self.load) && now.is_crowded() {
-            Some(Mark::Load)
+            Some(SystemThreshold::Load)
         } else if sampled(now.cpu, self.cpu) {
-            Some(Mark::Cpu)
+            Some(SystemThreshold::Cpu)
         } else {
             None
         }
     }
 }
 
-impl Measured {
+impl SystemReadings {
     /// More in flight than the best rate times the best response time.
     fn is_crowded(&self) -> bool {
         let carried = carried(self.max_success_qps, self.least_rt_ms);
@@ -134,7 +134,7 @@ pub(crate) fn carried(max_success_qps: f64, least_rt_ms: u64) -> f64 {
 mod tests {
     use super::*;
 
-    const IDLE: Measured = Measured {
+    const IDLE: SystemReadings = SystemReadings {
         passed: 0,
         inflight: 0,
         average_rt_ms: 0.0,
@@ -144,72 +144,78 @@ mod tests {
         cpu: None,
     };
 
-    fn cpu(share: f64) -> Marks {
-        Marks {
+    fn cpu(share: f64) -> SystemThresholds {
+        SystemThresholds {
             cpu: Some(share),
-            ..Marks::default()
+            ..SystemThresholds::default()
         }
     }
 
     #[test]
     fn each_mark_is_passed_above_itself() {
-        let marks = Marks {
+        let marks = SystemThresholds {
             qps: Some(10.0),
             concurrency: Some(2.0),
             average_rt_ms: Some(30.0),
             load: Some(0.0),
             cpu: Some(0.5),
         };
-        let refuses = |now: Measured| marks.refuses(&now, 1);
-        assert_eq!(refuses(Measured { passed: 9, ..IDLE }), None);
-        assert_eq!(refuses(Measured { passed: 10, ..IDLE }), Some(Mark::Qps));
+        let refuses = |now: SystemReadings| marks.refuses(&now, 1);
+        assert_eq!(refuses(SystemReadings { passed: 9, ..IDLE }), None);
         assert_eq!(
-            refuses(Measured {
+            refuses(SystemReadings { passed: 10, ..IDLE }),
+            Some(SystemThreshold::Qps)
+        );
+        assert_eq!(
+            refuses(SystemReadings {
                 inflight: 2,
                 ..IDLE
             }),
             None
         );
         assert_eq!(
-            refuses(Measured {
+            refuses(SystemReadings {
                 inflight: 3,
                 ..IDLE
             }),
-            Some(Mark::Concurrency)
+            Some(SystemThreshold::Concurrency)
         );
-        let slow = |average_rt_ms| Measured {
+        let slow = |average_rt_ms| SystemReadings {
             average_rt_ms,
             ..IDLE
         };
         assert_eq!(refuses(slow(30.0)), None);
-        assert_eq!(refuses(slow(30.1)), Some(Mark::AverageRt));
-        let busy = |cpu| Measured {
+        assert_eq!(refuses(slow(30.1)), Some(SystemThreshold::AverageRt));
+        let busy = |cpu| SystemReadings {
             cpu: Some(cpu),
             ..IDLE
         };
         assert_eq!(refuses(busy(0.5)), None);
-        assert_eq!(refuses(busy(0.51)), Some(Mark::Cpu));
+        assert_eq!(refuses(busy(0.51)), Some(SystemThreshold::Cpu));
         assert_eq!(refuses(busy(f64::INFINITY)), None);
         assert_eq!(refuses(busy(f64::NAN)), None);
     }
 
     #[test]
     fn load_refuses_only_what_the_machine_does_not_carry() {
-        let marks = Marks {
+        let marks = SystemThresholds {
             load: Some(3.0),
-            ..Marks::default()
+            ..SystemThresholds::default()
         };
-        let now = |inflight, least_rt_ms| Measured {
+        let now = |inflight, least_rt_ms| SystemReadings {
             inflight,
             least_rt_ms,
             load: Some(3.5),
             ..IDLE
         };
         assert_eq!(marks.refuses(&now(1, 1), 1), None);
-        assert_eq!(marks.refuses(&now(2, 1), 1), Some(Mark::Load));
+        assert_eq!(marks.refuses(&now(2, 1), 1), Some(SystemThreshold::Load));
         assert_eq!(marks.refuses(&now(2, 1_000), 1), None);
-        assert_eq!(marks.refuses(&now(3, 1_000), 1), Some(Mark::Load));
-        let calm = Measured {
+        assert_eq!(
+            marks.refuses(&now(3, 1_000), 1),
+            Some(SystemThreshold::Load)
+        );
+        let calm = SystemReadings {
             load: Some(-1.0),
             ..now(9, 1)
         };
@@ -218,14 +224,17 @@ mod tests {
 
     #[test]
     fn rules_merge_to_the_least_of_each_field() {
-        let merged = |quirks| Marks::merged([cpu(0.9), cpu(0.7), cpu(-1.0)], quirks);
+        let merged = |quirks| SystemThresholds::merged([cpu(0.9), cpu(0.7), cpu(-1.0)], quirks);
         assert_eq!(merged(Quirks::None), Some(cpu(0.7)));
         assert_eq!(merged(Quirks::Sentinel), None);
-        assert_eq!(Marks::merged([cpu(1.1), cpu(f64::NAN)], Quirks::None), None);
         assert_eq!(
-            Marks::merged([cpu(-1.0), cpu(0.0)], Quirks::Sentinel),
+            SystemThresholds::merged([cpu(1.1), cpu(f64::NAN)], Quirks::None),
+            None
+        );
+        assert_eq!(
+            SystemThresholds::merged([cpu(-1.0), cpu(0.0)], Quirks::Sentinel),
             Some(cpu(0.0))
         );
-        assert_eq!(Marks::merged([], Quirks::None), None);
+        assert_eq!(SystemThresholds::merged([], Quirks::None), None);
     }
 }

@@ -21,7 +21,7 @@ use crate::healthy_run::{self, HealthyRun};
 
 /// Settings of a threshold.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Settings {
+pub struct ThresholdSettings {
     /// At or over this value a sample speaks for entering.
     pub enter: f64,
     /// Under this value a sample is healthy.
@@ -35,10 +35,10 @@ pub struct Settings {
     /// Most changes in any hour. Leaving is always allowed, so an entry needs room for two.
     pub most_changes_per_hour: u32,
     /// How leaving counts healthy samples.
-    pub healthy: healthy_run::Settings,
+    pub healthy: healthy_run::HealthyRunSettings,
 }
 
-impl Settings {
+impl ThresholdSettings {
     /// The CPU threshold: it acts only on what lasts, for a short peak harms nobody.
     pub fn cpu() -> Self {
         Self {
@@ -61,7 +61,7 @@ impl Settings {
             hold_ns: 500_000_000,
             blind_ns: 5_000_000_000,
             most_changes_per_hour: 12,
-            healthy: healthy_run::Settings::default(),
+            healthy: healthy_run::HealthyRunSettings::default(),
         }
     }
 
@@ -89,7 +89,7 @@ pub struct Threshold {
 
 impl Threshold {
     /// Takes the sample of a tick of `tick_ns` and says whether the threshold is active after it.
-    pub fn step(&mut self, value: Option<f64>, tick_ns: u64, settings: &Settings) -> bool {
+    pub fn step(&mut self, value: Option<f64>, tick_ns: u64, settings: &ThresholdSettings) -> bool {
         self.now_ns = self.now_ns.saturating_add(tick_ns);
         match (
             value.filter(|value| value.is_finite()),
@@ -104,7 +104,7 @@ impl Threshold {
     }
 
     /// Time until it may become active again, where its value asks for it and the hour has had its changes.
-    pub fn withheld_ns(&self, settings: &Settings) -> Option<u64> {
+    pub fn withheld_ns(&self, settings: &ThresholdSettings) -> Option<u64> {
         let asks = !self.is_active() && self.over_ns >= settings.sustain_ns.max(1);
         let most = settings.most_changes_per_hour;
         asks.then(|| self.budget.wait_ns(self.now_ns, most))
@@ -116,7 +116,7 @@ impl Threshold {
         self.active_since_ns.is_some()
     }
 
-    fn watch(&mut self, value: f64, tick_ns: u64, settings: &Settings) {
+    fn watch(&mut self, value: f64, tick_ns: u64, settings: &ThresholdSettings) {
         if value < settings.enter {
             self.over_ns = 0;
             return;
@@ -128,7 +128,7 @@ impl Threshold {
         }
     }
 
-    fn recover(&mut self, value: f64, since_ns: u64, tick_ns: u64, settings: &Settings) {
+    fn recover(&mut self, value: f64, since_ns: u64, tick_ns: u64, settings: &ThresholdSettings) {
         self.blind_ns = 0;
         let enough = self.run.count(value < settings.leave, tick_ns);
         if enough && self.now_ns.saturating_sub(since_ns) >= settings.hold_ns {
@@ -136,14 +136,14 @@ impl Threshold {
         }
     }
 
-    fn wait_blind(&mut self, tick_ns: u64, settings: &Settings) {
+    fn wait_blind(&mut self, tick_ns: u64, settings: &ThresholdSettings) {
         self.blind_ns = self.blind_ns.saturating_add(tick_ns);
         if self.blind_ns >= settings.blind_ns {
             self.leave();
         }
     }
 
-    fn enter(&mut self, settings: &Settings) {
+    fn enter(&mut self, settings: &ThresholdSettings) {
         self.active_since_ns = Some(self.now_ns);
         self.blind_ns = 0;
         self.run.enter(self.now_ns, &settings.healthy);
@@ -163,7 +163,11 @@ mod tests {
 
     const TICK_NS: u64 = 100_000_000;
 
-    fn active_after(threshold: &mut Threshold, values: &[f64], settings: &Settings) -> bool {
+    fn active_after(
+        threshold: &mut Threshold,
+        values: &[f64],
+        settings: &ThresholdSettings,
+    ) -> bool {
         for &value in values {
             threshold.step(Some(value), TICK_NS, settings);
         }
@@ -172,7 +176,7 @@ mod tests {
 
     #[test]
     fn opens_at_exactly_the_fifth_healthy_sample() {
-        let settings = Settings::marks(0.85, 0.75);
+        let settings = ThresholdSettings::marks(0.85, 0.75);
         let mut threshold = Threshold::default();
         assert!(active_after(&mut threshold, &[0.9], &settings));
         assert!(active_after(&mut threshold, &[0.2; 4], &settings));
@@ -181,7 +185,7 @@ mod tests {
 
     #[test]
     fn cpu_alone_acts_after_two_seconds_and_one_peak_never() {
-        let settings = Settings::cpu();
+        let settings = ThresholdSettings::cpu();
         let mut threshold = Threshold::default();
         assert!(!active_after(&mut threshold, &[1.0; 19], &settings));
         assert!(!active_after(&mut threshold, &[0.3], &settings));
@@ -191,7 +195,7 @@ mod tests {
 
     #[test]
     fn an_hour_around_one_mark_changes_at_most_twice() {
-        let settings = Settings::marks(0.80, 0.75);
+        let settings = ThresholdSettings::marks(0.80, 0.75);
         for period in [1, 10, 600] {
             let mut threshold = Threshold::default();
             let mut changes = 0;
@@ -208,7 +212,7 @@ mod tests {
 
     #[test]
     fn what_is_not_measured_neither_enters_nor_heals_but_opens_in_the_end() {
-        let settings = Settings::marks(0.85, 0.75);
+        let settings = ThresholdSettings::marks(0.85, 0.75);
         let mut threshold = Threshold::default();
         for value in [None, Some(f64::NAN), Some(f64::INFINITY)] {
             assert!(!threshold.step(value, TICK_NS, &settings));
@@ -222,7 +226,7 @@ mod tests {
 
     #[test]
     fn the_budget_of_changes_bounds_a_swinging_signal() {
-        let settings = Settings::marks(0.85, 0.75);
+        let settings = ThresholdSettings::marks(0.85, 0.75);
         let mut threshold = Threshold::default();
         let mut changes = 0;
         for tick in 0..36_000 {
@@ -236,9 +240,9 @@ mod tests {
 
     #[test]
     fn a_hold_keeps_it_active_however_healthy_the_samples_are() {
-        let settings = Settings {
+        let settings = ThresholdSettings {
             hold_ns: 1_000_000_000,
-            ..Settings::marks(0.85, 0.75)
+            ..ThresholdSettings::marks(0.85, 0.75)
         };
         let mut threshold = Threshold::default();
         assert!(active_after(&mut threshold, &[0.9], &settings));

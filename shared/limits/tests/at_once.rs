@@ -3,9 +3,9 @@
 use std::num::NonZeroU64;
 
 use proptest::prelude::*;
-use tidegate_limits::breaker::tally::{Interval, Tally};
-use tidegate_limits::breaker::trip::Trip;
-use tidegate_limits::breaker::{Admission, Breaker, closed, open_for_ns};
+use tidegate_limits::breaker::tally::{BreakerTally, Interval};
+use tidegate_limits::breaker::trip::BreakerTrip;
+use tidegate_limits::breaker::{Breaker, BreakerAnswer, closed, open_for_ns};
 use tidegate_limits::quirks::Quirks;
 use tidegate_limits::window::{COUNT_MAX, Window};
 
@@ -35,11 +35,11 @@ proptest! {
         let length = NonZeroU64::new(length_ns).unwrap();
         let epoch = Interval::new(length).unwrap().epoch(now_ns);
         let word = epoch << 44 | all << 22 | bad;
-        let closely = Tally::at(word, now_ns, length).add(is_bad);
-        if let Some(at_once) = Tally::add_at_once(word, epoch, is_bad) {
-            prop_assert_eq!(Tally::of(at_once), closely);
+        let closely = BreakerTally::at(word, now_ns, length).add(is_bad);
+        if let Some(at_once) = BreakerTally::add_at_once(word, epoch, is_bad) {
+            prop_assert_eq!(BreakerTally::of(at_once), closely);
         }
-        prop_assert_eq!(Tally::add_at_once(word ^ 1 << 44, epoch, is_bad), None);
+        prop_assert_eq!(BreakerTally::add_at_once(word ^ 1 << 44, epoch, is_bad), None);
     }
 
     #[test]
@@ -55,7 +55,7 @@ proptest! {
     fn a_breaker_seen_at_a_glance_is_the_breaker(word: u64, now_ms in 0..1_u64 << 44) {
         let now_ns = now_ms * 1_000_000;
         let breaker = Breaker {
-            trip: Trip::ErrorCount(1.0),
+            trip: BreakerTrip::ErrorCount(1.0),
             min_requests: 1,
             recovery_ns: 1,
             lease_ns: 1,
@@ -63,10 +63,10 @@ proptest! {
         };
         let (admission, _next) = breaker.enter(word, now_ns);
         if let Some(generation) = closed(word) {
-            prop_assert_eq!(admission, Admission::Pass { generation });
+            prop_assert_eq!(admission, BreakerAnswer::Pass { generation });
         }
         if let Some(retry_after_ns) = open_for_ns(word, now_ns) {
-            prop_assert_eq!(admission, Admission::Refuse { retry_after_ns });
+            prop_assert_eq!(admission, BreakerAnswer::Refuse { retry_after_ns });
         }
     }
 }

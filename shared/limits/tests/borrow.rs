@@ -1,7 +1,7 @@
 //! Windows and borrowing together, against lists of passes with the time they count from.
 
 use proptest::prelude::*;
-use tidegate_limits::borrow::{Borrowed, MAX_WAIT_NS, Request};
+use tidegate_limits::borrow::{BorrowRequest, BorrowedPasses, MAX_WAIT_NS};
 use tidegate_limits::quirks::Quirks;
 use tidegate_limits::window::{BucketLength, Window};
 
@@ -54,7 +54,7 @@ struct Node {
 
 impl Node {
     fn ask(&mut self, now_ms: u64, n: u32, limit: u32, prioritized: bool) -> Option<u64> {
-        let request = Request {
+        let request = BorrowRequest {
             n,
             now_ns: now_ms * MS,
             bucket: BUCKET,
@@ -64,7 +64,7 @@ impl Node {
         let epoch = BUCKET.epoch(request.now_ns);
         let (window, borrowed) = (
             Window::at(self.pass, epoch),
-            Borrowed::at(self.borrow, epoch),
+            BorrowedPasses::at(self.borrow, epoch),
         );
         self.borrow = borrowed.word();
         let room = limit.checked_sub(borrowed.arrived());

@@ -3,15 +3,15 @@
 use std::num::NonZeroU64;
 
 use proptest::prelude::*;
-use tidegate_limits::breaker::tally::{COUNT_MAX, REQUESTS_MAX, Tally};
-use tidegate_limits::breaker::trip::Trip;
-use tidegate_limits::breaker::{Admission, Breaker, Change, Completion, State};
+use tidegate_limits::breaker::tally::{BreakerTally, COUNT_MAX, REQUESTS_MAX};
+use tidegate_limits::breaker::trip::BreakerTrip;
+use tidegate_limits::breaker::{Breaker, BreakerAnswer, BreakerChange, BreakerState, Completion};
 use tidegate_limits::quirks::Quirks;
 
 const MS: u64 = 1_000_000;
 const INTERVAL: NonZeroU64 = NonZeroU64::new(1_000 * MS).expect("a second is not zero");
 
-fn rule(trip: Trip, quirks: Quirks) -> Breaker {
+fn rule(trip: BreakerTrip, quirks: Quirks) -> Breaker {
     Breaker {
         trip,
         min_requests: 2,
@@ -29,7 +29,7 @@ struct Subject {
 }
 
 impl Subject {
-    fn new(trip: Trip, quirks: Quirks) -> Self {
+    fn new(trip: BreakerTrip, quirks: Quirks) -> Self {
         Self {
             rule: rule(trip, quirks),
             state: 0,
@@ -42,17 +42,19 @@ impl Subject {
         let (admission, next) = self.rule.enter(self.state, at_ms * MS);
         self.state = next;
         match admission {
-            Admission::Pass { generation } | Admission::Probe { generation } => Some(generation),
-            Admission::Refuse { .. } => None,
+            BreakerAnswer::Pass { generation } | BreakerAnswer::Probe { generation } => {
+                Some(generation)
+            }
+            BreakerAnswer::Refuse { .. } => None,
         }
     }
 
-    fn exit(&mut self, at_ms: u64, is_bad: bool, generation: Option<u16>) -> Change {
-        let tally = Tally::at(self.tally, at_ms * MS, INTERVAL).add(is_bad);
+    fn exit(&mut self, at_ms: u64, is_bad: bool, generation: Option<u16>) -> BreakerChange {
+        let tally = BreakerTally::at(self.tally, at_ms * MS, INTERVAL).add(is_bad);
         let call = Completion { is_bad, generation };
         let (change, next) = self.rule.complete(self.state, tally, call, at_ms * MS);
         self.state = next;
-        self.tally = if change == Change::Closed {
+        self.tally = if change == BreakerChange::Closed {
             tally.cleared().word()
         } else {
             tally.word()
@@ -60,7 +62,7 @@ impl Subject {
         change
     }
 
-    fn state(&self, at_ms: u64) -> State {
+    fn state(&self, at_ms: u64) -> BreakerState {
         self.rule.state(self.state, at_ms * MS)
     }
 
@@ -70,13 +72,13 @@ impl Subject {
         for _bad in 0..2 {
             self.exit(at_ms, true, before);
         }
-        assert_eq!(self.state(at_ms), State::Open);
+        assert_eq!(self.state(at_ms), BreakerState::Open);
         before
     }
 }
 
 fn half_failed(quirks: Quirks) -> Subject {
-    Subject::new(Trip::ErrorRatio(0.5), quirks)
+    Subject::new(BreakerTrip::ErrorRatio(0.5), quirks)
 }
 
 #[test]
@@ -85,25 +87,28 @@ fn it_opens_above_the_threshold_and_probes_at_the_instant() {
     let call = breaker.enter(10);
     assert_eq!(
         breaker.exit(20, true, call),
-        Change::None,
+        BreakerChange::None,
         "below the least number"
     );
     assert_eq!(
         breaker.exit(30, false, call),
-        Change::None,
+        BreakerChange::None,
         "equal to the ratio"
     );
     assert_eq!(
         breaker.exit(40, true, call),
-        Change::Opened { value: 2.0 / 3.0 }
+        BreakerChange::Opened { value: 2.0 / 3.0 }
     );
     assert_eq!(breaker.enter(3_039), None);
     let probe = breaker.enter(3_040);
     assert!(probe.is_some());
     assert_eq!(breaker.enter(3_040), None, "one probe at a time");
-    assert_eq!(breaker.exit(3_050, false, probe), Change::Closed);
-    assert_eq!(breaker.state(3_050), State::Closed);
-    assert_eq!(Tally::at(breaker.tally, 3_050 * MS, INTERVAL).all(), 0);
+    assert_eq!(breaker.exit(3_050, false, probe), BreakerChange::Closed);
+    assert_eq!(breaker.state(3_050), BreakerState::Closed);
+    assert_eq!(
+        BreakerTally::at(breaker.tally, 3_050 * MS, INTERVAL).all(),
+        0
+    );
 }
 
 #[test]
@@ -113,7 +118,7 @@ fn a_bad_probe_opens_it_for_a_fresh_time() {
     let probe = breaker.enter(3_500);
     assert_eq!(
         breaker.exit(3_600, true, probe),
-        Change::Opened { value: 1.0 }
+        BreakerChange::Opened { value: 1.0 }
     );
     assert_eq!(breaker.enter(6_599), None);
     assert!(breaker.enter(6_600).is_some());
@@ -122,8 +127,8 @@ fn a_bad_probe_opens_it_for_a_fresh_time() {
 #[test]
 fn a_call_from_before_the_trip_decides_only_in_sentinel() {
     for (quirks, state) in [
-        (Quirks::None, State::HalfOpen),
-        (Quirks::Sentinel, State::Closed),
+        (Quirks::None, BreakerState::HalfOpen),
+        (Quirks::Sentinel, BreakerState::Closed),
     ] {
         let mut breaker = half_failed(quirks);
         let before = breaker.trip(0);
@@ -136,12 +141,12 @@ fn a_call_from_before_the_trip_decides_only_in_sentinel() {
     let probe = breaker.enter(3_000);
     breaker.exit(3_100, false, probe);
     for _late in 0..5 {
-        assert_eq!(breaker.exit(3_200, true, before), Change::None);
+        assert_eq!(breaker.exit(3_200, true, before), BreakerChange::None);
     }
-    assert_eq!(breaker.exit(3_200, true, None), Change::None);
+    assert_eq!(breaker.exit(3_200, true, None), BreakerChange::None);
     assert!(matches!(
         breaker.exit(3_300, true, probe),
-        Change::Opened { .. }
+        BreakerChange::Opened { .. }
     ));
 }
 
@@ -150,16 +155,16 @@ fn a_probe_without_an_end_opens_it_again_except_in_sentinel() {
     let mut breaker = half_failed(Quirks::None);
     breaker.trip(0);
     let probe = breaker.enter(3_000);
-    assert_eq!(breaker.state(5_999), State::HalfOpen);
+    assert_eq!(breaker.state(5_999), BreakerState::HalfOpen);
     assert_eq!(
         breaker.state(6_000),
-        State::Open,
+        BreakerState::Open,
         "the lease of 3 s is over"
     );
     assert_eq!(breaker.enter(8_999), None);
     assert_eq!(
         breaker.exit(9_000, false, probe),
-        Change::None,
+        BreakerChange::None,
         "the late probe"
     );
     let second = breaker.enter(9_000);
@@ -178,26 +183,38 @@ fn a_probe_that_is_put_back_frees_its_place() {
         breaker.trip(0);
         let probe = breaker.enter(3_000).unwrap();
         breaker.state = breaker.rule.put_back(breaker.state, probe, 3_001 * MS);
-        assert_eq!(breaker.state(3_001), State::Open);
+        assert_eq!(breaker.state(3_001), BreakerState::Open);
         assert!(breaker.enter(3_001).is_some());
         let other = probe.wrapping_add(1);
         breaker.state = breaker.rule.put_back(breaker.state, other, 3_002 * MS);
-        assert_eq!(breaker.state(3_002), State::HalfOpen);
+        assert_eq!(breaker.state(3_002), BreakerState::HalfOpen);
     }
 }
 
 #[test]
 fn a_ratio_of_one_trips_when_all_are_bad() {
-    let slow = Trip::SlowRatio {
+    let slow = BreakerTrip::SlowRatio {
         max_rt_ns: 50 * MS,
         ratio: 1.0,
     };
     let cases = [
-        (slow, Quirks::None, State::Open),
-        (slow, Quirks::Sentinel, State::Open),
-        (Trip::ErrorRatio(1.0), Quirks::None, State::Open),
-        (Trip::ErrorRatio(1.0), Quirks::Sentinel, State::Closed),
-        (Trip::ErrorCount(2.0), Quirks::None, State::Closed),
+        (slow, Quirks::None, BreakerState::Open),
+        (slow, Quirks::Sentinel, BreakerState::Open),
+        (
+            BreakerTrip::ErrorRatio(1.0),
+            Quirks::None,
+            BreakerState::Open,
+        ),
+        (
+            BreakerTrip::ErrorRatio(1.0),
+            Quirks::Sentinel,
+            BreakerState::Closed,
+        ),
+        (
+            BreakerTrip::ErrorCount(2.0),
+            Quirks::None,
+            BreakerState::Closed,
+        ),
     ];
     for (trip, quirks, state) in cases {
         let mut breaker = Subject::new(trip, quirks);
@@ -208,16 +225,17 @@ fn a_ratio_of_one_trips_when_all_are_bad() {
     }
     assert!(!slow.is_bad(50 * MS, true) && slow.is_bad(50 * MS + 1, false));
     assert!(
-        Trip::ErrorCount(1.0).is_bad(0, true) && !Trip::ErrorCount(1.0).is_bad(u64::MAX, false)
+        BreakerTrip::ErrorCount(1.0).is_bad(0, true)
+            && !BreakerTrip::ErrorCount(1.0).is_bad(u64::MAX, false)
     );
 }
 
 /// The same rules, written plainly for whole ms.
 struct Model {
-    trip: Trip,
+    trip: BreakerTrip,
     min_requests: usize,
     sentinel: bool,
-    state: State,
+    state: BreakerState,
     retry_ms: u64,
     lease_ms: u64,
     /// Number of the present permit era and the completions of the interval.
@@ -227,13 +245,13 @@ struct Model {
 
 impl Model {
     fn settle(&mut self, at_ms: u64) {
-        if self.state == State::HalfOpen && !self.sentinel && at_ms >= self.lease_ms {
+        if self.state == BreakerState::HalfOpen && !self.sentinel && at_ms >= self.lease_ms {
             self.open(self.lease_ms);
         }
     }
 
     fn open(&mut self, at_ms: u64) {
-        self.state = State::Open;
+        self.state = BreakerState::Open;
         self.retry_ms = at_ms + 3_000;
         self.era += 1;
     }
@@ -241,20 +259,20 @@ impl Model {
     fn enter(&mut self, at_ms: u64) -> Option<u32> {
         self.settle(at_ms);
         match self.state {
-            State::Closed => Some(self.era),
-            State::Open if at_ms >= self.retry_ms => {
-                self.state = State::HalfOpen;
+            BreakerState::Closed => Some(self.era),
+            BreakerState::Open if at_ms >= self.retry_ms => {
+                self.state = BreakerState::HalfOpen;
                 self.lease_ms = at_ms + 3_000;
                 Some(self.era)
             }
-            State::Open | State::HalfOpen => None,
+            BreakerState::Open | BreakerState::HalfOpen => None,
         }
     }
 
     fn put_back(&mut self, at_ms: u64, era: u32) {
         self.settle(at_ms);
-        if self.state == State::HalfOpen && era == self.era {
-            self.state = State::Open;
+        if self.state == BreakerState::HalfOpen && era == self.era {
+            self.state = BreakerState::Open;
             self.retry_ms = 0;
         }
     }
@@ -275,34 +293,36 @@ impl Model {
                 (bad + share(call.1), all + 1.0)
             });
         let over = match self.trip {
-            Trip::ErrorCount(count) => bad > count,
-            Trip::SlowRatio { ratio, .. } => bad / all > ratio || (ratio >= 1.0 && bad >= all),
-            Trip::ErrorRatio(ratio) => {
+            BreakerTrip::ErrorCount(count) => bad > count,
+            BreakerTrip::SlowRatio { ratio, .. } => {
+                bad / all > ratio || (ratio >= 1.0 && bad >= all)
+            }
+            BreakerTrip::ErrorRatio(ratio) => {
                 bad / all > ratio || (ratio >= 1.0 && bad >= all && !self.sentinel)
             }
         };
         match self.state {
-            State::Closed if self.completions.len() >= self.min_requests && over => {
+            BreakerState::Closed if self.completions.len() >= self.min_requests && over => {
                 self.open(at_ms);
             }
-            State::HalfOpen if is_bad => self.open(at_ms),
-            State::HalfOpen => {
-                self.state = State::Closed;
+            BreakerState::HalfOpen if is_bad => self.open(at_ms),
+            BreakerState::HalfOpen => {
+                self.state = BreakerState::Closed;
                 self.completions.clear();
             }
-            State::Closed | State::Open => {}
+            BreakerState::Closed | BreakerState::Open => {}
         }
     }
 }
 
 #[test]
 fn no_number_of_good_calls_hides_a_number_of_bad_ones() {
-    let full = Tally::of(u64::from(COUNT_MAX) << 22 | 3);
-    let by_number = Trip::ErrorCount(3.0).count(full, false);
+    let full = BreakerTally::of(u64::from(COUNT_MAX) << 22 | 3);
+    let by_number = BreakerTrip::ErrorCount(3.0).count(full, false);
     assert_eq!((by_number.all(), by_number.bad()), (COUNT_MAX, 3));
-    assert_eq!(Trip::ErrorCount(3.0).count(by_number, true).bad(), 4);
+    assert_eq!(BreakerTrip::ErrorCount(3.0).count(by_number, true).bad(), 4);
     // A share stays what it is.
-    let by_share = Trip::ErrorRatio(0.5).count(full, false);
+    let by_share = BreakerTrip::ErrorRatio(0.5).count(full, false);
     assert_eq!((by_share.all(), by_share.bad()), (REQUESTS_MAX, 1));
 }
 
@@ -321,9 +341,9 @@ proptest! {
         let quirks = if sentinel { Quirks::Sentinel } else { Quirks::None };
         // Which calls are slow or failed is said by the events.
         let trip = match kind {
-            0 => Trip::ErrorRatio(share),
-            1 => Trip::SlowRatio { max_rt_ns: 0, ratio: share },
-            _ => Trip::ErrorCount(share * 4.0),
+            0 => BreakerTrip::ErrorRatio(share),
+            1 => BreakerTrip::SlowRatio { max_rt_ns: 0, ratio: share },
+            _ => BreakerTrip::ErrorCount(share * 4.0),
         };
         let mut subject = Subject::new(trip, quirks);
         subject.rule.min_requests = min_requests;
@@ -331,7 +351,7 @@ proptest! {
             trip,
             min_requests: min_requests as usize,
             sentinel,
-            state: State::Closed,
+            state: BreakerState::Closed,
             retry_ms: 0,
             lease_ms: 0,
             era: 0,
@@ -361,9 +381,9 @@ proptest! {
     #[test]
     fn any_word_is_taken(state: u64, tally: u64, now_ns: u64, recovery_ns: u64, quirky: bool) {
         let quirks = if quirky { Quirks::Sentinel } else { Quirks::None };
-        let breaker = Breaker { recovery_ns, lease_ns: recovery_ns, ..rule(Trip::ErrorCount(0.0), quirks) };
+        let breaker = Breaker { recovery_ns, lease_ns: recovery_ns, ..rule(BreakerTrip::ErrorCount(0.0), quirks) };
         let (_, next) = breaker.enter(state, now_ns);
-        let tally = Tally::at(tally, now_ns, NonZeroU64::MIN).add(true);
+        let tally = BreakerTally::at(tally, now_ns, NonZeroU64::MIN).add(true);
         let call = Completion { is_bad: true, generation: Some(0) };
         let (_, next) = breaker.complete(next, tally, call, now_ns);
         let _word = breaker.put_back(next, 1, now_ns);

@@ -37,7 +37,7 @@ impl Calibration {
     /// The calibration that two readings of both clocks give.
     ///
     /// `None` if the counter did not advance or the ratio does not fit.
-    pub fn between(first: Reading, second: Reading) -> Option<Self> {
+    pub fn between(first: ClockReading, second: ClockReading) -> Option<Self> {
         let counts = u128::from(second.tsc.checked_sub(first.tsc)?);
         let ns = u128::from(second.ns.checked_sub(first.ns)?);
         let mult = u64::try_from((ns << 32).checked_div(counts)?).ok()?;
@@ -45,7 +45,7 @@ impl Calibration {
     }
 
     /// The calibration of that rate that gives a reading back.
-    pub fn through(reading: Reading, mult: u64) -> Self {
+    pub fn through(reading: ClockReading, mult: u64) -> Self {
         Self {
             base_ns: reading.ns.wrapping_sub(scaled(reading.tsc, mult)),
             mult,
@@ -70,7 +70,7 @@ const fn low_half(value: u128) -> u64 {
 
 /// Both clocks read at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reading {
+pub struct ClockReading {
     /// Time stamp counter.
     pub tsc: u64,
     /// `CLOCK_MONOTONIC`, ns.
@@ -114,8 +114,8 @@ pub fn counter() -> u64 {
 }
 
 /// Reads both clocks as close together as a few tries allow.
-pub fn read_both() -> Reading {
-    let mut best = Reading { tsc: 0, ns: 0 };
+pub fn read_both() -> ClockReading {
+    let mut best = ClockReading { tsc: 0, ns: 0 };
     let mut best_width = u64::MAX;
     for _try in 0..32_u32 {
         let before = counter();
@@ -123,7 +123,7 @@ pub fn read_both() -> Reading {
         let width = counter().saturating_sub(before);
         if width < best_width {
             best_width = width;
-            best = Reading {
+            best = ClockReading {
                 tsc: before.saturating_add(width / 2),
                 ns,
             };
@@ -138,11 +138,11 @@ mod tests {
 
     #[test]
     fn a_calibration_gives_back_the_readings_it_was_made_of() {
-        let first = Reading {
+        let first = ClockReading {
             tsc: 1_000,
             ns: 5_000,
         };
-        let second = Reading {
+        let second = ClockReading {
             tsc: 3_001_000,
             ns: 1_005_000,
         };
@@ -158,11 +158,11 @@ mod tests {
     #[test]
     fn a_counter_that_began_long_before_the_clock_reads_right() {
         // A virtual machine that was moved: the counter is years ahead.
-        let first = Reading {
+        let first = ClockReading {
             tsc: 300_000_000_000_000_000,
             ns: 50,
         };
-        let second = Reading {
+        let second = ClockReading {
             tsc: first.tsc + 3_000_000_000,
             ns: first.ns + 1_000_000_000,
         };
@@ -174,8 +174,14 @@ mod tests {
 
     #[test]
     fn a_counter_that_stands_still_gives_no_calibration() {
-        let still = Reading { tsc: 7, ns: 1 };
-        assert_eq!(Calibration::between(still, Reading { tsc: 7, ns: 9 }), None);
-        assert_eq!(Calibration::between(still, Reading { tsc: 6, ns: 9 }), None);
+        let still = ClockReading { tsc: 7, ns: 1 };
+        assert_eq!(
+            Calibration::between(still, ClockReading { tsc: 7, ns: 9 }),
+            None
+        );
+        assert_eq!(
+            Calibration::between(still, ClockReading { tsc: 6, ns: 9 }),
+            None
+        );
     }
 }

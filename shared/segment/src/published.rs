@@ -11,11 +11,11 @@ use crate::sync::{AtomicPtr, Ordering};
 /// Replaced values are leaked: meant for things that change a few times in the life of a process
 /// (a session with the agent), where a count of readers would cost more than the memory.
 #[derive(Debug)]
-pub struct Published<T: Sync + 'static> {
+pub struct PublishedValue<T: Sync + 'static> {
     current: AtomicPtr<T>,
 }
 
-impl<T: Sync + 'static> Published<T> {
+impl<T: Sync + 'static> PublishedValue<T> {
     /// Holds `value`.
     pub fn new(value: T) -> Self {
         Self {

@@ -22,13 +22,13 @@ use governor::{Quota, RateLimiter};
 use sentinel_core::base::TrafficType;
 use sentinel_core::{EntryBuilder, circuitbreaker, flow as sentinel_flow};
 use tidegate_abi::decision::Outcome;
-use tidegate_decisions::{NEVER_REACHED, Pages, breaker, enter, exit, flow};
-use tidegate_limits::breaker::trip::Trip;
+use tidegate_decisions::{BenchPages, NEVER_REACHED, breaker, enter, exit, flow};
+use tidegate_limits::breaker::trip::BreakerTrip;
 use tidegate_segment::board::{ClockSource, Slot};
 use tidegate_segment::clock::{Calibration, Clock, monotonic_ns, read_both};
 use tidegate_segment::gate::Gate;
 
-const NEVER_SLOW: Trip = Trip::SlowRatio {
+const NEVER_SLOW: BreakerTrip = BreakerTrip::SlowRatio {
     max_rt_ns: 3_600_000_000_000,
     ratio: 0.5,
 };
@@ -46,7 +46,7 @@ fn bare_flow(criterion: &mut Criterion) {
     let quota = Quota::per_second(NonZeroU32::new(NEVER_REACHED).expect("more than none"));
 
     let mut window = |name: &str, source: ClockSource| {
-        let mut pages = Pages::by(source, monotonic_ns());
+        let mut pages = BenchPages::by(source, monotonic_ns());
         let slot = pages.plain("flow", Some(NEVER_REACHED));
         let (board, node) = pages.window(slot);
         group.bench_function(name, |bencher| {
@@ -124,7 +124,7 @@ fn sentinel_rules() {
 fn decisions(criterion: &mut Criterion) {
     sentinel_core::init_default().expect("defaults that its own check allows");
     sentinel_rules();
-    let mut pages = Pages::by(counter(), monotonic_ns());
+    let mut pages = BenchPages::by(counter(), monotonic_ns());
     let slots = [
         ("no_rule", pages.plain("no_rule", None), true),
         ("flow", pages.plain("flow", Some(NEVER_REACHED)), true),

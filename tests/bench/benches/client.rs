@@ -18,8 +18,8 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use governor::{Quota, RateLimiter};
 use tidegate_abi::decision::Outcome;
 use tidegate_decisions::agent::{self, CASES, FLOW_BREAKER, NO_RULE, RunningAgent, ask};
-use tidegate_decisions::{NEVER_REACHED, Pages, breaker, enter, exit, flow};
-use tidegate_limits::breaker::trip::Trip;
+use tidegate_decisions::{BenchPages, NEVER_REACHED, breaker, enter, exit, flow};
+use tidegate_limits::breaker::trip::BreakerTrip;
 use tidegate_segment::board::ClockSource;
 use tidegate_segment::clock::{Calibration, monotonic_ns, read_both};
 
@@ -72,11 +72,11 @@ fn by_client(criterion: &mut Criterion) {
 }
 
 fn by_gate(criterion: &mut Criterion) {
-    let never_slow = Trip::SlowRatio {
+    let never_slow = BreakerTrip::SlowRatio {
         max_rt_ns: 3_600_000_000_000,
         ratio: 0.5,
     };
-    let mut pages = Pages::by(counter(), monotonic_ns());
+    let mut pages = BenchPages::by(counter(), monotonic_ns());
     let slots = [
         (NO_RULE, pages.plain("no_rule", None)),
         ("flow", pages.plain("flow", Some(NEVER_REACHED))),

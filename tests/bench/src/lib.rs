@@ -9,14 +9,14 @@ use tidegate_abi::board::{Needs, ScopeWord};
 use tidegate_abi::decision::{Cause, Direction, LossMode, Mode, Outcome, ScopeState};
 use tidegate_abi::geometry::Geometry;
 use tidegate_limits::breaker::Breaker;
-use tidegate_limits::breaker::trip::Trip;
+use tidegate_limits::breaker::trip::BreakerTrip;
 use tidegate_limits::quirks::Quirks;
 use tidegate_segment::board::{
-    self, Board, ClockSource, FlowLimit, FlowRule, OriginTest, Process, Record, Rule, RuleKind,
-    ScopeReport, Settings, Slot, Subject, Writers,
+    self, Board, BoardRule, BoardSettings, ClockSource, FlowLimit, FlowRule, OriginTest, Process,
+    PublishedScope, ResourceRecord, RuleKind, Slot, Subject, Writers,
 };
 use tidegate_segment::clock::Calibration;
-use tidegate_segment::gate::{Gate, Plain, Request, Step, Ticket, Verdict};
+use tidegate_segment::gate::{Gate, GateVerdict, PlainRequest, Request, Step, Ticket};
 use tidegate_segment::lane;
 use tidegate_segment::ledger::{Ledger, Node};
 use tidegate_segment::page::Page;
@@ -29,7 +29,7 @@ const ENTRY: u32 = 1000;
 
 /// Pages in private memory, as an agent keeps them on a healthy host.
 #[derive(Debug)]
-pub struct Pages {
+pub struct BenchPages {
     board: Board,
     ledger: Ledger,
     writers: Writers,
@@ -37,7 +37,7 @@ pub struct Pages {
     lines: u32,
 }
 
-impl Pages {
+impl BenchPages {
     /// New pages that tell the time by [`still`].
     ///
     /// # Panics
@@ -58,7 +58,7 @@ impl Pages {
     #[must_use]
     pub fn by(clock: ClockSource, now_ns: u64) -> Self {
         let geometry = Geometry::new(16, 2, 2, 1).expect("sizes within their maxima");
-        let settings = Settings {
+        let settings = BoardSettings {
             generation: 1,
             time_to_live_ns: u64::MAX / 4,
             grace_ns: 0,
@@ -90,10 +90,10 @@ impl Pages {
     /// # Panics
     /// There is room for sixteen.
     pub fn plain(&mut self, name: &str, limit: Option<u32>) -> Slot {
-        let record = Record {
+        let record = ResourceRecord {
             needs: Needs(if limit.is_some() { Needs::QPS } else { 0 }),
             qps_limit: limit.unwrap_or(0),
-            ..Record::default()
+            ..ResourceRecord::default()
         };
         self.writers.rules.add(name, &record, &[]).expect("room")
     }
@@ -103,19 +103,19 @@ impl Pages {
     /// # Panics
     /// There is room for sixteen.
     pub fn ruled(&mut self, name: &str, kinds: &[RuleKind]) -> Slot {
-        let rules: Vec<Rule> = kinds.iter().map(|kind| self.rule(*kind)).collect();
+        let rules: Vec<BoardRule> = kinds.iter().map(|kind| self.rule(*kind)).collect();
         let counted = kinds.iter().any(|kind| matches!(kind, RuleKind::Flow(_)));
         let counted = if counted { Needs::COUNTED } else { 0 };
-        let record = Record {
+        let record = ResourceRecord {
             needs: Needs(Needs::RULES | counted),
-            ..Record::default()
+            ..ResourceRecord::default()
         };
         self.writers.rules.add(name, &record, &rules).expect("room")
     }
 
-    fn rule(&mut self, kind: RuleKind) -> Rule {
+    fn rule(&mut self, kind: RuleKind) -> BoardRule {
         self.lines += 1;
-        Rule {
+        BoardRule {
             number: self.lines,
             mode: Mode::Enforce,
             state: self.lines,
@@ -152,8 +152,8 @@ impl Pages {
 }
 
 /// A healthy host.
-const fn report(near: bool) -> ScopeReport {
-    ScopeReport {
+const fn report(near: bool) -> PublishedScope {
+    PublishedScope {
         word: ScopeWord {
             state: ScopeState::Healthy,
             short: false,
@@ -181,7 +181,7 @@ pub const fn flow(limit: u32) -> RuleKind {
 
 /// A breaker that opens when more than half of the calls are bad.
 #[must_use]
-pub const fn breaker(trip: Trip) -> RuleKind {
+pub const fn breaker(trip: BreakerTrip) -> RuleKind {
     RuleKind::Degrade {
         breaker: Breaker {
             trip,
@@ -211,7 +211,7 @@ pub const fn still() -> ClockSource {
 /// Enters as a service does; the ticket if that is admitted on the express way.
 #[inline(always)]
 pub fn enter(gate: &Gate, slot: Slot) -> Option<Ticket> {
-    let plain = Plain {
+    let plain = PlainRequest {
         slot: black_box(slot),
         direction: Direction::In,
     };
@@ -234,7 +234,7 @@ pub fn enter(gate: &Gate, slot: Slot) -> Option<Ticket> {
 fn enter_at_length(gate: &Gate, slot: Slot) {
     let (clock, lane) = (gate.board(), lane::current());
     let step = gate.enter_at_length(clock, lane, slot, Request::default());
-    if let Step::Done(Verdict::Admitted(pass)) = step {
+    if let Step::Done(GateVerdict::Admitted(pass)) = step {
         gate.exit(clock, lane, pass, Outcome::Ok);
     }
 }

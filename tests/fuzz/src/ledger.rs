@@ -5,20 +5,22 @@
 use std::cell::{Cell, OnceCell, RefCell};
 
 use libfuzzer_sys::fuzz_target;
-use tidegate_abi::argument::{Kind, text_hash};
+use tidegate_abi::argument::{ArgumentKind, text_hash};
 use tidegate_abi::board::{ScopeWord, name_hash};
 use tidegate_abi::decision::{Class, Direction, LossMode, Outcome, ScopeState};
 use tidegate_abi::geometry::Geometry;
 use tidegate_abi::message::Part;
-use tidegate_agent::rule::{Quirks, RuleSet};
+use tidegate_agent::rule::{QuirksOption, RuleSet};
 use tidegate_agent::rule_source::form::read;
 use tidegate_agent::schema::source::Source;
 use tidegate_agent::tenant::OPEN_SCOPE;
-use tidegate_agent::tenant::directory::Directory;
+use tidegate_agent::tenant::directory::ResourceDirectory;
 use tidegate_agent::tenant::rule_index::RuleIndex;
-use tidegate_segment::board::{self, Board, Process, ScopeReport, Settings, Slot, TickWriter};
+use tidegate_segment::board::{
+    self, Board, BoardSettings, Process, PublishedScope, Slot, TickWriter,
+};
 use tidegate_segment::clock::Clock;
-use tidegate_segment::gate::{Arg, Gate, Name, Request, Step, Verdict};
+use tidegate_segment::gate::{Arg, Gate, GateVerdict, Request, RequestName, Step};
 use tidegate_segment::lane::Lane;
 use tidegate_segment::ledger::Ledger;
 use tidegate_segment::page::Page;
@@ -49,11 +51,11 @@ impl Scripted {
 /// Two sets of rules that follow each other: the second has other counts.
 struct Sets {
     rules: [String; 2],
-    quirks: Quirks,
+    quirks: QuirksOption,
 }
 
 impl Sets {
-    fn new(rules: &str, quirks: Quirks) -> Self {
+    fn new(rules: &str, quirks: QuirksOption) -> Self {
         let raised = rules.replace("count = ", "count = 1");
         Self {
             rules: [rules.to_owned(), raised],
@@ -74,7 +76,7 @@ struct World {
     clock: Scripted,
     gate: Gate,
     tick: RefCell<TickWriter>,
-    directory: Box<Directory>,
+    directory: Box<ResourceDirectory>,
     sets: Sets,
     published: Cell<u64>,
     board: Board,
@@ -83,15 +85,15 @@ struct World {
     page: Page,
     first_word: usize,
     slots: Vec<Slot>,
-    shop: Name,
-    web: Name,
+    shop: RequestName,
+    web: RequestName,
     foreign: Page,
 }
 
 impl World {
     fn new(sets: Sets) -> Self {
         let geometry = Geometry::new(256, 4, 3, 2).expect("sizes are allowed");
-        let settings = Settings {
+        let settings = BoardSettings {
             generation: 1,
             time_to_live_ns: u64::MAX,
             grace_ns: u64::MAX,
@@ -110,7 +112,7 @@ impl World {
         let generation = writers.seats.seat(1, process).expect("a free seat");
         writers.tick.publish_scope(0, &OPEN_SCOPE);
         writers.tick.publish_samples(Some(1.0), Some(0.5));
-        let directory = Directory::new(writers.rules, ledger).expect("room for two names");
+        let directory = ResourceDirectory::new(writers.rules, ledger).expect("room for two names");
         let world = Self {
             clock: Scripted(Cell::new(1 << 40)),
             gate: Gate::new(board, ledger, 1, generation),
@@ -124,12 +126,12 @@ impl World {
             page,
             first_word: geometry.ledger().scopes.start(),
             slots: Vec::new(),
-            shop: Name::default(),
-            web: Name::default(),
+            shop: RequestName::default(),
+            web: RequestName::default(),
             foreign: Page::private(geometry.board().words.max(geometry.ledger().words)),
         };
         world.reload();
-        let name = |resource, part, name: &str| Name {
+        let name = |resource, part, name: &str| RequestName {
             hash: name_hash(name.as_bytes()),
             node: world.directory.resolve_part((resource, part, name), 0),
         };
@@ -187,7 +189,7 @@ impl World {
             entry: 40,
             tight: 10,
         };
-        let report = ScopeReport { word, ..OPEN_SCOPE };
+        let report = PublishedScope { word, ..OPEN_SCOPE };
         let mut tick = self.tick.borrow_mut();
         tick.publish_scope(0, if turn < 64 { &OPEN_SCOPE } else { &report });
         tick.publish_cutoff(0, u32::from(turn));
@@ -196,10 +198,10 @@ impl World {
     fn ask(&self, slot: Slot, number: u8) {
         let bit = |place: u32| number >> place & 1 == 1;
         let lane = Lane::numbered(u32::from(number) & 3);
-        let vip = text_hash(Kind::Text, "vip");
+        let vip = text_hash(ArgumentKind::Text, "vip");
         let lists = [Arg::Many(&[1, u64::MAX, 3]), Arg::One(vip)];
         let ones = [Arg::One(vip), Arg::None];
-        let named = |name: Name| if bit(3) { name } else { Name::default() };
+        let named = |name: RequestName| if bit(3) { name } else { RequestName::default() };
         let request = Request {
             count: if bit(4) { u32::MAX >> (number >> 3) } else { 1 },
             args: if bit(2) { &lists } else { &ones },
@@ -232,7 +234,7 @@ impl World {
             step = self.gate.resume(&self.clock, lane, &waiting);
         }
         match step {
-            Step::Done(Verdict::Admitted(pass)) => {
+            Step::Done(GateVerdict::Admitted(pass)) => {
                 let outcome = if bit(5) { Outcome::Ok } else { Outcome::Error };
                 self.gate.exit(&self.clock, lane, pass, outcome);
             }
@@ -254,9 +256,9 @@ fn fill(page: Page, first: usize, words: &[u64]) {
 fn worlds() -> [World; 3] {
     let all = format!("{EVERY_KIND}{FOR_ALL}");
     [
-        World::new(Sets::new(EVERY_KIND, Quirks::None)),
-        World::new(Sets::new(&all, Quirks::None)),
-        World::new(Sets::new(&all, Quirks::Sentinel189)),
+        World::new(Sets::new(EVERY_KIND, QuirksOption::None)),
+        World::new(Sets::new(&all, QuirksOption::None)),
+        World::new(Sets::new(&all, QuirksOption::Sentinel189)),
     ]
 }
 

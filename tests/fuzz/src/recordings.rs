@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use libfuzzer_sys::fuzz_target;
 use tidegate_agent::recording::Reader;
 use tidegate_agent::recording::line::Line;
-use tidegate_agent::replay::{Moment, Replay};
+use tidegate_agent::replay::{Replay, ReplayMoment};
 
 /// Most ticks that are replayed, so that an input takes milliseconds.
 const TICKS_MAX: u64 = 2_000;
@@ -45,7 +45,7 @@ fn ticks(path: &Path) -> u64 {
     ticks
 }
 
-fn check(moment: &Moment<'_>) {
+fn check(moment: &ReplayMoment<'_>) {
     let published = moment.published;
     assert!(published.tight <= published.entry, "{published:?}");
     let told = [

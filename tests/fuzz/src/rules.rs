@@ -5,7 +5,7 @@ use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
 use tidegate_agent::config::Config;
-use tidegate_agent::rule::{Quirks, RuleSet};
+use tidegate_agent::rule::{QuirksOption, RuleSet};
 use tidegate_agent::rule_source::form;
 use tidegate_agent::schema::source::Source;
 
@@ -36,7 +36,7 @@ fuzz_target!(|bytes: &[u8]| {
     let read = form::read(Path::new(name), &Source::new(*name, text));
     show(&read.faults);
     show(&read.warnings);
-    let built = RuleSet::build(read.rules, Quirks::None);
+    let built = RuleSet::build(read.rules, QuirksOption::None);
     show(&built.err().unwrap_or_default());
 });
 

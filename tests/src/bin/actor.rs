@@ -37,11 +37,11 @@ use rustix::event::{Timespec, poll};
 use rustix::process::{
     Pid, Signal, WaitOptions, getpid, kill_process, set_parent_process_death_signal, waitpid,
 };
-use tidegate_client::{Client, Door, Permit, Resource};
+use tidegate_client::{Client, Permit, Resource, Transport};
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::os::child::fork;
 use tidegate_segment::os::signals::with_all_blocked;
-use tidegate_tests::by_socket::{BySocket, Given};
+use tidegate_tests::by_socket::{BySocket, PermitName};
 use tidegate_tests::race::Race;
 use tidegate_tests::shared_count::SharedCount;
 use tidegate_tests::spans::{BUCKET_NS, Spans};
@@ -138,7 +138,7 @@ struct Actor {
     vandal: Option<Vandal>,
     runtime_dir: PathBuf,
     /// Connections, with the permits that are kept on them.
-    by_socket: Vec<(String, BySocket, Vec<Given>)>,
+    by_socket: Vec<(String, BySocket, Vec<PermitName>)>,
 }
 
 impl Actor {
@@ -152,7 +152,7 @@ impl Actor {
             }
             ["try", name, count] => say(&self.attempt(name, count)?)?,
             ["open"] => say(&format!("open {}", self.client.status().open))?,
-            ["door"] => say(self.client.status().door.map_or("none", Door::name))?,
+            ["door"] => say(self.client.status().door.map_or("none", Transport::name))?,
             ["listen"] => self.listen()?,
             ["accept", count] => {
                 for _connection in 0..count.parse::<u32>()? {
@@ -229,7 +229,7 @@ impl Actor {
     }
 
     /// The connection to a door, a new one if there is none yet.
-    fn door(&mut self, door: &str) -> Fallible<&mut (String, BySocket, Vec<Given>)> {
+    fn door(&mut self, door: &str) -> Fallible<&mut (String, BySocket, Vec<PermitName>)> {
         let known = self.by_socket.iter().position(|(known, ..)| known == door);
         let place = if let Some(place) = known {
             place

@@ -7,6 +7,7 @@
 
 mod circles;
 mod events;
+mod names;
 mod packages;
 mod promises;
 mod rooms;

@@ -6,7 +6,7 @@ use std::fs;
 
 use tidegate_abi::decision::{RefusalKind, ScopeState};
 use tidegate_abi::signal::SignalId;
-use tidegate_agent::telemetry::metric::{Kind, MetricId};
+use tidegate_agent::telemetry::metric::{MetricId, MetricKind};
 use tidegate_agent::telemetry::turned::Why;
 
 use crate::source::{root, rust_files};
@@ -46,9 +46,9 @@ fn series() -> BTreeSet<String> {
     let rows = MetricId::ALL.iter().map(|id| id.row());
     rows.flat_map(|row| {
         let parts: &[&str] = match row.kind {
-            Kind::Counter | Kind::Gauge => &[""],
-            Kind::Summary => &["", "_sum", "_count"],
-            Kind::Histogram => &["", "_sum", "_count", "_bucket"],
+            MetricKind::Counter | MetricKind::Gauge => &[""],
+            MetricKind::Summary => &["", "_sum", "_count"],
+            MetricKind::Histogram => &["", "_sum", "_count", "_bucket"],
         };
         parts.iter().map(move |part| format!("{}{part}", row.name))
     })

@@ -11,9 +11,9 @@ use tidegate_agent::procfs::Roots;
 use tidegate_agent::recording;
 use tidegate_agent::signal::Sampler;
 use tidegate_agent::tenant::HOST;
-use tidegate_agent::tenant::client::{Client, Clients, Who};
+use tidegate_agent::tenant::client::{ServiceConnection, ServiceConnections, Who};
 use tidegate_agent::tenant::peer_scope::PeerScope;
-use tidegate_bench::Crowd;
+use tidegate_bench::SleepingProcesses;
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::os::listener::Listener;
 use tidegate_tests::skip;
@@ -22,7 +22,7 @@ use crate::bench::{Bench, ORDERS, PID, TICK_NS, declared, tenant, write};
 
 #[test]
 fn a_tick_with_two_hundred_processes_in_twenty_groups_allocates_nothing() {
-    let crowd = match Crowd::start("test") {
+    let crowd = match SleepingProcesses::start("test") {
         Ok(crowd) => crowd,
         Err(error) => {
             skip::skip(&format!("needs root and a cpu controller: {error}"));
@@ -58,7 +58,7 @@ fn a_tick_with_two_hundred_processes_in_twenty_groups_allocates_nothing() {
 }
 
 /// A connected client in this scope, as the doors know it.
-fn client(scope: u32) -> Arc<Client> {
+fn client(scope: u32) -> Arc<ServiceConnection> {
     let who = Who {
         pid: PID,
         uid: 0,
@@ -66,7 +66,7 @@ fn client(scope: u32) -> Arc<Client> {
         seat: None,
         no_seat: None,
     };
-    let (_ticket, client) = Clients::default().add(who, PeerScope::found_at(scope));
+    let (_ticket, client) = ServiceConnections::default().add(who, PeerScope::found_at(scope));
     client
 }
 

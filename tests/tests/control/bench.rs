@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use tidegate_abi::decision::{LossMode, Outcome, ScopeState};
 use tidegate_abi::geometry::Geometry;
-use tidegate_agent::control::{Declared, Driver, Handle, Pages, Plan};
+use tidegate_agent::control::{DeclaredGroup, Driver, Handle, Plan, TenantPages};
 use tidegate_agent::procfs::Roots;
 use tidegate_agent::signal::Sampler;
 use tidegate_agent::tenant::HOST;
 use tidegate_agent::tenant::scope_resolver::{ScopeId, ScopeResolver as _};
-use tidegate_segment::board::{self, Board, Process, SeatWriter, Settings};
-use tidegate_segment::gate::{Gate, Pass, Request, Step, Verdict};
+use tidegate_segment::board::{self, Board, BoardSettings, Process, SeatWriter};
+use tidegate_segment::gate::{Gate, GateVerdict, Pass, Request, Step};
 use tidegate_segment::lane::Lane;
 use tidegate_segment::ledger::Ledger;
 use tidegate_segment::page::Page;
@@ -45,9 +45,9 @@ pub(crate) struct Bench {
     idle: u64,
 }
 
-pub(crate) fn tenant() -> (Pages, Board, SeatWriter, Ledger) {
+pub(crate) fn tenant() -> (TenantPages, Board, SeatWriter, Ledger) {
     let geometry = Geometry::new(4, 4, 2, 32).expect("the sizes are allowed");
-    let settings = Settings {
+    let settings = BoardSettings {
         generation: 1,
         time_to_live_ns: 10 * TICK_NS,
         grace_ns: 0,
@@ -57,7 +57,7 @@ pub(crate) fn tenant() -> (Pages, Board, SeatWriter, Ledger) {
     let (board, writers) = board::create(page, geometry, settings).expect("the page fits");
     let page = Page::private(geometry.ledger().words);
     let ledger = Ledger::create(page, geometry).expect("the page fits");
-    let tenant = Pages {
+    let tenant = TenantPages {
         writer: writers.tick,
         ledger,
     };
@@ -218,8 +218,8 @@ fn enter(gate: &Gate, clock: &Stopped, requests: u32) -> Vec<Pass> {
     };
     let entered = (0..requests).filter_map(|_request| {
         match gate.enter(clock, Lane::numbered(1), slot, Request::default()) {
-            Step::Done(Verdict::Admitted(pass)) => Some(pass),
-            Step::Done(Verdict::Refused(_) | Verdict::Stale) | Step::Wait(_) => None,
+            Step::Done(GateVerdict::Admitted(pass)) => Some(pass),
+            Step::Done(GateVerdict::Refused(_) | GateVerdict::Stale) | Step::Wait(_) => None,
         }
     });
     entered.collect()
@@ -241,8 +241,8 @@ pub(crate) fn write(dir: &Path, name: &str, content: &str) {
     fs::write(path, content).expect("the file can be written");
 }
 
-pub(crate) fn declared(name: &str, cgroup: &str) -> Declared {
-    Declared {
+pub(crate) fn declared(name: &str, cgroup: &str) -> DeclaredGroup {
+    DeclaredGroup {
         name: name.into(),
         cgroup: cgroup.into(),
         cpus: None,

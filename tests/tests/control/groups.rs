@@ -7,7 +7,7 @@ use tidegate_abi::board::ScopeWord;
 use tidegate_abi::decision::ScopeState;
 use tidegate_abi::signal::SignalId;
 use tidegate_agent::config::Config;
-use tidegate_agent::control::{Declared, Event, Plan};
+use tidegate_agent::control::{DeclaredGroup, Event, Plan};
 use tidegate_agent::schema::source::Source;
 use tidegate_agent::tenant::HOST;
 use tidegate_agent::tenant::scope_resolver::ScopeResolver as _;
@@ -133,7 +133,7 @@ fn a_declared_group_is_found_within_a_second_and_its_place_is_freed_when_it_goes
 #[test]
 fn declared_cpus_stand_for_the_measured_ones_until_the_plan_says_otherwise() {
     let plan = |cpus| Plan {
-        declared: vec![Declared {
+        declared: vec![DeclaredGroup {
             cpus,
             ..declared("orders", ORDERS)
         }],

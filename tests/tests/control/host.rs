@@ -135,8 +135,8 @@ fn other_settings_are_in_force_at_the_next_tick_and_keep_the_state() {
     let mut bench = Bench::new(Plan::default());
     bench.tick(30, 100);
     assert_eq!(bench.board.scope(HOST).state, ScopeState::Overload);
-    let mut host = tidegate_limits::law::Settings::default();
-    host.marks.action = tidegate_limits::law::Action::Reject;
+    let mut host = tidegate_limits::law::LawSettings::default();
+    host.marks.action = tidegate_limits::law::ThresholdAction::Reject;
     let plan = Plan {
         host: Arc::new(host),
         ..Plan::default()

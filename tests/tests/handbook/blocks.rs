@@ -10,9 +10,9 @@ use tidegate_agent::rule::degrade::DegradeOptions;
 use tidegate_agent::rule::flow::FlowOptions;
 use tidegate_agent::rule::param::{ItemOptions, ParamOptions};
 use tidegate_agent::rule::system::SystemOptions;
-use tidegate_agent::schema::kind::Shown;
-use tidegate_agent::schema::settings::{Row, Settings};
-use tidegate_agent::telemetry::metric::{Kind, MetricId};
+use tidegate_agent::schema::kind::ShownValue;
+use tidegate_agent::schema::settings::{OptionRow, OptionTable};
+use tidegate_agent::telemetry::metric::{MetricId, MetricKind};
 use tidegate_tests::generated::check;
 
 pub(crate) fn line(text: &mut String, args: std::fmt::Arguments<'_>) {
@@ -25,19 +25,19 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-fn docs(row: &Row) -> String {
+fn docs(row: &OptionRow) -> String {
     let lines = row.docs.iter().map(|line| line.trim());
     cell(&lines.collect::<Vec<_>>().join(" "))
 }
 
 /// The options of a table of settings; tables in it are left to others.
-fn options(rows: &[Row]) -> String {
+fn options(rows: &[OptionRow]) -> String {
     let mut text = "| option | default | allowed | meaning |\n|---|---|---|---|\n".to_owned();
     for row in rows {
         let default = match &row.shown {
-            Shown::Value(value) => format!("`{value}`"),
-            Shown::Unset(example) => format!("not set, such as `{example}`"),
-            Shown::Table(_) | Shown::Tables(_) => "none".to_owned(),
+            ShownValue::Value(value) => format!("`{value}`"),
+            ShownValue::Unset(example) => format!("not set, such as `{example}`"),
+            ShownValue::Table(_) | ShownValue::Tables(_) => "none".to_owned(),
         };
         let allowed = cell(&row.allowed);
         let (key, docs) = (row.key, docs(row));
@@ -49,7 +49,7 @@ fn options(rows: &[Row]) -> String {
     text
 }
 
-fn of<S: Settings>() -> String {
+fn of<S: OptionTable>() -> String {
     options(&S::default().rows())
 }
 
@@ -73,14 +73,14 @@ fn the_reference_of_rules_is_that_of_the_code() {
 }
 
 /// A chapter for each table of the file.
-fn settings(text: &mut String, name: &str, row: Option<&Row>, rows: &[Row]) {
+fn settings(text: &mut String, name: &str, row: Option<&OptionRow>, rows: &[OptionRow]) {
     if let Some(row) = row {
         line(text, format_args!("\n## {name}\n\n{}\n", docs(row)));
     }
-    let (tables, own): (Vec<&Row>, Vec<&Row>) = rows
+    let (tables, own): (Vec<&OptionRow>, Vec<&OptionRow>) = rows
         .iter()
-        .partition(|row| matches!(row.shown, Shown::Table(_) | Shown::Tables(_)));
-    let own: Vec<Row> = own.into_iter().cloned().collect();
+        .partition(|row| matches!(row.shown, ShownValue::Table(_) | ShownValue::Tables(_)));
+    let own: Vec<OptionRow> = own.into_iter().cloned().collect();
     if !own.is_empty() {
         text.push_str(&options(&own));
     }
@@ -92,14 +92,14 @@ fn settings(text: &mut String, name: &str, row: Option<&Row>, rows: &[Row]) {
         };
         match &table.shown {
             // What a table of a list holds stands further up under its own name.
-            Shown::Table(rows) if name.starts_with("`[[") => {
+            ShownValue::Table(rows) if name.starts_with("`[[") => {
                 let told = rows.first().map(|first| first.key);
                 line(text, format_args!("\n`[{key}]`: {}", docs(table)));
                 assert!(told.is_some(), "{key} is empty");
             }
-            Shown::Table(rows) => settings(text, &format!("`[{key}]`"), Some(table), rows),
-            Shown::Tables(rows) => settings(text, &format!("`[[{key}]]`"), Some(table), rows),
-            Shown::Value(_) | Shown::Unset(_) => {}
+            ShownValue::Table(rows) => settings(text, &format!("`[{key}]`"), Some(table), rows),
+            ShownValue::Tables(rows) => settings(text, &format!("`[[{key}]]`"), Some(table), rows),
+            ShownValue::Value(_) | ShownValue::Unset(_) => {}
         }
     }
 }
@@ -126,10 +126,10 @@ fn the_reference_of_metrics_is_that_of_the_code() {
     let mut text = "| metric | kind | labels | meaning |\n|---|---|---|---|\n".to_owned();
     for row in MetricId::ALL.iter().map(|id| id.row()) {
         let kind = match row.kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-            Kind::Summary => "summary",
-            Kind::Histogram => "histogram",
+            MetricKind::Counter => "counter",
+            MetricKind::Gauge => "gauge",
+            MetricKind::Summary => "summary",
+            MetricKind::Histogram => "histogram",
         };
         let labels: Vec<&str> = row.labels.iter().map(|label| label.name()).collect();
         let (name, labels, help) = (row.name, labels.join(", "), row.help);

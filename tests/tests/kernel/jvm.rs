@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use tidegate_abi::signal::SignalId;
-use tidegate_agent::ebpf::{PauseTotals, Report};
-use tidegate_tests::confined::Confined;
+use tidegate_agent::ebpf::{PauseTotals, ProgramReport};
+use tidegate_tests::confined::ConfinedProcess;
 use tidegate_tests::skip;
 
 use crate::watching::Watching;
@@ -36,7 +36,7 @@ pub(crate) const JVM_UP: Duration = Duration::from_secs(90);
 /// A JVM in a group of its own.
 pub(crate) struct Jvm {
     pub(crate) folder: TempDir,
-    pub(crate) confined: Confined,
+    pub(crate) confined: ConfinedProcess,
 }
 
 impl Jvm {
@@ -48,7 +48,7 @@ impl Jvm {
         let source = folder.path().join("Collecting.java");
         fs::write(&source, COLLECTING_JAVA).expect("writes the program");
         let log = folder.path().join("gc.log");
-        let confined = Confined::start(
+        let confined = ConfinedProcess::start(
             name,
             java.args(["-XX:+UseSerialGC", "-Xmx128m"])
                 .arg(format!("-Xlog:gc*:file={}", log.display()))
@@ -98,7 +98,7 @@ fn alone_pauses_by_probes_and_by_the_jvms_own_log_agree_within_5_percent() {
     };
     assert!(watching.run(JVM_UP, |_| jvm.has("ready")), "the JVM is up");
     let key = watching.watch(jvm.confined.pid());
-    let met = |report: &Report| report.jvm_libraries > 0 || report.jvm_fault.is_some();
+    let met = |report: &ProgramReport| report.jvm_libraries > 0 || report.jvm_fault.is_some();
     assert!(
         watching.run(JVM_UP, |watching| met(&watching.telemetry.report())),
         "its library is met"

@@ -5,9 +5,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use tidegate_abi::signal::SignalId;
-use tidegate_agent::signal::{Group, Neighbour};
+use tidegate_agent::signal::{Neighbour, WatchedGroup};
 use tidegate_segment::clock::monotonic_ns;
-use tidegate_tests::confined::Confined;
+use tidegate_tests::confined::ConfinedProcess;
 use tidegate_tests::skip;
 
 use crate::watching::Watching;
@@ -22,15 +22,15 @@ fn on_cpu(cpu: u32, script: &str) -> Option<Command> {
 }
 
 /// Threads of a group of one process and its children, which stay on one CPU.
-fn busy(name: &str, cpu: u32, loops: usize) -> Option<Confined> {
+fn busy(name: &str, cpu: u32, loops: usize) -> Option<ConfinedProcess> {
     // Not before it is in its group: what it starts would be outside.
     let joined = "until grep -q cpuacct:/tidegate-test /proc/$$/cgroup; do :; done; ";
     let script = joined.to_owned() + &"while :; do :; done & ".repeat(loops) + "wait";
-    Confined::start(name, &mut on_cpu(cpu, &script)?)
+    ConfinedProcess::start(name, &mut on_cpu(cpu, &script)?)
 }
 
 /// Time that all tasks of a group have waited, ns, and how often they ran, as the kernel sums it.
-fn schedstat(group: &Confined) -> (u64, u64) {
+fn schedstat(group: &ConfinedProcess) -> (u64, u64) {
     let tasks = format!("/sys/fs/cgroup/cpu{}/tasks", group.cgroup);
     let tasks = fs::read_to_string(tasks).unwrap_or_default();
     let mut sums = (0, 0);
@@ -106,7 +106,7 @@ fn alone_waits_that_begin_with_a_wake_up_are_as_long_as_the_kernel_says() {
     let Some(mut command) = on_cpu(0, passes) else {
         return;
     };
-    let Some(group) = Confined::start("passes", &mut command) else {
+    let Some(group) = ConfinedProcess::start("passes", &mut command) else {
         return;
     };
     group.outweigh();
@@ -140,7 +140,7 @@ fn a_group_that_sleeps_reads_near_zero() {
     let Some(mut watching) = Watching::begin() else {
         return;
     };
-    let Some(group) = Confined::start("sleeps", Command::new("sleep").arg("600")) else {
+    let Some(group) = ConfinedProcess::start("sleeps", Command::new("sleep").arg("600")) else {
         return;
     };
     let key = watching.watch(group.pid());
@@ -158,7 +158,7 @@ fn alone_tasks_that_change_their_group_count_in_the_new_one() {
     let Some(mut watching) = Watching::begin() else {
         return;
     };
-    let to = Confined::start("to", Command::new("sleep").arg("600"));
+    let to = ConfinedProcess::start("to", Command::new("sleep").arg("600"));
     let (Some(from), Some(to)) = (busy("from", 0, 2), to) else {
         return;
     };
@@ -205,7 +205,10 @@ fn alone_a_group_under_a_quota_is_told_apart_from_one_beside_a_neighbour() {
         let value = |key, id| watching.value(key, id);
         let throttled = value(quota, SignalId::Throttle).unwrap_or(0.0);
         let taken = [quota, beside].map(|key| value(key, SignalId::PreemptedBy).unwrap_or(0.0));
-        let by = watching.sampler.group(beside).and_then(Group::neighbour);
+        let by = watching
+            .sampler
+            .group(beside)
+            .and_then(WatchedGroup::neighbour);
         let by = by.map(Neighbour::slot);
         seen.push((throttled, taken, by));
         throttled > 0.5

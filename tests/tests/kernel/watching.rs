@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidegate_abi::signal::SignalId;
-use tidegate_agent::ebpf::{self, Rung, Settings, Telemetry};
+use tidegate_agent::ebpf::{self, EbpfSettings, Rung, Telemetry};
 use tidegate_agent::procfs::Roots;
 use tidegate_agent::signal::{GroupKey, Readings, Sampler};
 use tidegate_segment::clock::monotonic_ns;
@@ -21,9 +21,9 @@ impl Watching {
     pub(crate) fn begin() -> Option<Self> {
         let roots = Roots::default();
         // Whatever else runs on this machine, the rung stays.
-        let settings = Settings {
+        let settings = EbpfSettings {
             max_overhead: 1.0,
-            ..Settings::default()
+            ..EbpfSettings::default()
         };
         let (telemetry, tick_end) = ebpf::start(settings, &roots).expect("a thread is left");
         let settled = || telemetry.report().settled.then(|| telemetry.report());

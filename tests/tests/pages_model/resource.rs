@@ -5,8 +5,8 @@ use tidegate_abi::decision::Mode;
 use tidegate_limits::param::token_bucket::TokenBucket;
 use tidegate_limits::quirks::Quirks;
 use tidegate_segment::board::{
-    FlowLimit, FlowRule, OriginTest, ParamLimit, ParamRule, Record, Rule, RuleKind, Slot, Span,
-    Subject,
+    BoardRule, FlowLimit, FlowRule, OriginTest, ParamLimit, ParamRule, PoolSpan, ResourceRecord,
+    RuleKind, Slot, Subject,
 };
 
 pub(crate) const RESOURCES: usize = 7;
@@ -53,11 +53,11 @@ pub(crate) const RUNNING: u32 = 3;
 pub(crate) const TOKENS: u32 = 40_000;
 const HOUR_S: u32 = 3_600 * 20;
 
-pub(crate) const RUNNING_SETS: Span = Span {
+pub(crate) const RUNNING_SETS: PoolSpan = PoolSpan {
     start: 0,
     length: 2,
 };
-pub(crate) const TOKEN_SETS: Span = Span {
+pub(crate) const TOKEN_SETS: PoolSpan = PoolSpan {
     start: 2,
     length: 2,
 };
@@ -99,8 +99,8 @@ pub(crate) const fn value(number: usize) -> u64 {
 ///
 /// The last but one is for each origin, and the last one for a context: their nodes are held to it, or where they have
 /// none the resource's own.
-pub(crate) fn rules(set: u32) -> [Rule; 4] {
-    let param = |state, limit, count, sets| Rule {
+pub(crate) fn rules(set: u32) -> [BoardRule; 4] {
+    let param = |state, limit, count, sets| BoardRule {
         number: set,
         mode: Mode::Enforce,
         state,
@@ -109,11 +109,11 @@ pub(crate) fn rules(set: u32) -> [Rule; 4] {
             index: 0,
             limit,
             count,
-            items: Span::default(),
+            items: PoolSpan::default(),
             sets,
         }),
     };
-    let of_parts = |state, origin, subject| Rule {
+    let of_parts = |state, origin, subject| BoardRule {
         number: set,
         mode: Mode::Enforce,
         state,
@@ -132,13 +132,13 @@ pub(crate) fn rules(set: u32) -> [Rule; 4] {
     [
         param(0, tokens, TOKENS, TOKEN_SETS),
         param(1, ParamLimit::Concurrency, RUNNING, RUNNING_SETS),
-        of_parts(2, OriginTest::Other(Span::default()), Subject::Direct),
+        of_parts(2, OriginTest::Other(PoolSpan::default()), Subject::Direct),
         of_parts(3, OriginTest::Any, of_context),
     ]
 }
 
 /// The rules of a place in the table.
-pub(crate) fn rules_of(place: usize, rules: &[Rule; 4]) -> &[Rule] {
+pub(crate) fn rules_of(place: usize, rules: &[BoardRule; 4]) -> &[BoardRule] {
     match place {
         OF_VALUES => &rules[..2],
         OF_ORIGINS => &rules[2..3],
@@ -148,7 +148,7 @@ pub(crate) fn rules_of(place: usize, rules: &[Rule; 4]) -> &[Rule] {
 }
 
 /// The record of a place in the set with that number.
-pub(crate) fn record(place: usize, set: u32) -> Record {
+pub(crate) fn record(place: usize, set: u32) -> ResourceRecord {
     let Limits { passes, inflight } = LIMITS[place];
     let is_plain = place < OF_VALUES;
     let need = |bit: u32, wanted: bool| if wanted { bit } else { 0 };
@@ -158,7 +158,7 @@ pub(crate) fn record(place: usize, set: u32) -> Record {
         OF_CONTEXTS => (3, 1),
         _ => (0, 0),
     };
-    Record {
+    ResourceRecord {
         needs: Needs(
             need(Needs::QPS, passes.is_some())
                 | need(Needs::CONCURRENCY, is_plain && inflight.is_some())
@@ -174,6 +174,6 @@ pub(crate) fn record(place: usize, set: u32) -> Record {
         qps_rule: set,
         concurrency_limit: if is_plain { inflight.unwrap_or(0) } else { 0 },
         concurrency_rule: set,
-        ..Record::default()
+        ..ResourceRecord::default()
     }
 }

@@ -2,7 +2,7 @@
 
 use rustix::process::{Signal, set_parent_process_death_signal};
 use tidegate_abi::decision::{Direction, Outcome, Reason};
-use tidegate_segment::gate::{Arg, Gate, Name, Pass, Request, Step, Verdict};
+use tidegate_segment::gate::{Arg, Gate, GateVerdict, Pass, Request, RequestName, Step};
 use tidegate_segment::lane::Lane;
 
 use crate::diary::{Count, Diary, Doing};
@@ -111,15 +111,15 @@ impl Shift {
     }
 
     /// Origin and context of a request. A node that went is named too, as by a process that has not heard of it.
-    fn names(&self, resource: usize, part: Option<usize>) -> (Name, Name) {
-        let name = Name {
+    fn names(&self, resource: usize, part: Option<usize>) -> (RequestName, RequestName) {
+        let name = RequestName {
             hash: part.map_or(0, value),
             node: part.map(|part| slot(part, self.known[part].generation)),
         };
         if resource == OF_CONTEXTS {
-            (Name::default(), name)
+            (RequestName::default(), name)
         } else {
-            (name, Name::default())
+            (name, RequestName::default())
         }
     }
 
@@ -144,7 +144,7 @@ impl Shift {
         } = &self.worker;
         diary.does(Doing::Entering(resource, number));
         match gate.enter(stage, lane, own, request) {
-            Step::Done(Verdict::Admitted(pass)) => {
+            Step::Done(GateVerdict::Admitted(pass)) => {
                 for place in [Some(resource), part.map(|(part, _)| part)]
                     .into_iter()
                     .flatten()
@@ -163,7 +163,7 @@ impl Shift {
                     part,
                 });
             }
-            Step::Done(Verdict::Refused(refusal)) => {
+            Step::Done(GateVerdict::Refused(refusal)) => {
                 diary.add(Count::Refused(resource));
                 if refusal.reason == Reason::Qps {
                     diary.add(Count::WindowFull(resource));
@@ -172,7 +172,7 @@ impl Shift {
                     diary.add(Count::ValueTook(number));
                 }
             }
-            Step::Done(Verdict::Stale) => {
+            Step::Done(GateVerdict::Stale) => {
                 let now = stage.generation(resource);
                 assert_eq!(now, None, "nobody took {resource} away");
             }

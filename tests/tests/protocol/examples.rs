@@ -3,12 +3,13 @@
 use std::fmt::Write as _;
 
 use tidegate_abi::VERSION;
-use tidegate_abi::argument::{Arg, Kind, natural_hash, text_hash};
+use tidegate_abi::argument::{Arg, ArgumentKind, natural_hash, text_hash};
 use tidegate_abi::board::{CalmWord, ClockWord, ScopeWord, SeatWord, name_hash};
 use tidegate_abi::decision::{Class, Direction, Outcome, Reason, RefusalKind, ScopeState};
 use tidegate_abi::ledger::CellWord;
 use tidegate_abi::message::{
-    Again, Answer, ArgsBuffer, Ask, FaultCode, HELLO_MAP, Message, NO_SEAT, Part, TOKEN, Welcome,
+    Again, ArgsBuffer, EnterAnswer, EnterRequest, FaultCode, HELLO_MAP, Message, NO_SEAT, Part,
+    TOKEN, Welcome,
 };
 use tidegate_limits::window::{BucketLength, Window};
 use tidegate_segment::clock::Calibration;
@@ -169,7 +170,7 @@ fn messages() -> Vec<(&'static str, Message<'static>)> {
 fn asked(token: [u8; TOKEN]) -> Vec<(&'static str, Message<'static>)> {
     let arguments: &'static ArgsBuffer = Box::leak(Box::new(ArgsBuffer::of(&[
         Arg::None,
-        Arg::One(text_hash(Kind::Text, "x")),
+        Arg::One(text_hash(ArgumentKind::Text, "x")),
         Arg::Many(&[natural_hash(7), natural_hash(8)]),
     ])));
     let mut asked = greetings();
@@ -182,25 +183,25 @@ fn asked(token: [u8; TOKEN]) -> Vec<(&'static str, Message<'static>)> {
         ),
         (
             "enter `order-create`, no origin, count 1, normal, in",
-            Message::Enter(Ask::of("order-create")),
+            Message::Enter(EnterRequest::of("order-create")),
         ),
         (
             "enter `größe`, origin `web`, count 3, critical, out",
-            Message::Enter(Ask {
+            Message::Enter(EnterRequest {
                 origin: "web",
                 count: 3,
                 class: Class::Critical,
                 direction: Direction::Out,
-                ..Ask::of("größe")
+                ..EnterRequest::of("größe")
             }),
         ),
         (
             "enter `a`, prioritized, context `checkout`, arguments: nothing, the text `x`, the list 7, 8",
-            Message::Enter(Ask {
+            Message::Enter(EnterRequest {
                 prioritized: true,
                 context: "checkout",
                 args: arguments.args(),
-                ..Ask::of("a")
+                ..EnterRequest::of("a")
             }),
         ),
         (
@@ -243,10 +244,10 @@ fn of_turns(token: [u8; TOKEN]) -> Vec<(&'static str, Message<'static>)> {
     vec![
         (
             "enter `a`, waits by itself, at most 2 s",
-            Message::Enter(Ask {
+            Message::Enter(EnterRequest {
                 wait_at_most_ms: 2_000,
                 waits_itself: true,
-                ..Ask::of("a")
+                ..EnterRequest::of("a")
             }),
         ),
         (
@@ -313,14 +314,14 @@ fn answered(token: [u8; TOKEN]) -> Vec<(&'static str, Message<'static>)> {
         ),
         (
             "verdict, admitted",
-            Message::Verdict(Answer::Admitted {
+            Message::Verdict(EnterAnswer::Admitted {
                 token,
                 waited_ms: 0,
             }),
         ),
         (
             "verdict, refused by flow rule 4 `orders` (QPS, 100 of 100), try again in 500 ms",
-            Message::Verdict(Answer::Refused {
+            Message::Verdict(EnterAnswer::Refused {
                 kind: RefusalKind::Flow,
                 reason: Reason::Qps,
                 retry: true,

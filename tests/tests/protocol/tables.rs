@@ -8,7 +8,7 @@ use tidegate_abi::decision::{
 };
 use tidegate_abi::geometry::{self, BoardMap, Geometry, LINE, LedgerMap, Region};
 use tidegate_abi::ledger;
-use tidegate_abi::list::Listed;
+use tidegate_abi::list::ProtocolConstant;
 use tidegate_abi::message::{self, FaultCode, FrameKind, Part};
 use tidegate_abi::{NAME_MAX, VERSION, rule};
 
@@ -196,7 +196,7 @@ fn words() -> Vec<(&'static str, String)> {
 }
 
 /// Offsets in bytes from the start of the record; one word each.
-fn record(name: &str, fields: &[Listed], words: usize) -> String {
+fn record(name: &str, fields: &[ProtocolConstant], words: usize) -> String {
     let mut table = "| offset | size | word | meaning |\n|---:|---:|---|---|\n".to_owned();
     let mut next = 0;
     for field in fields {
@@ -224,9 +224,9 @@ fn record(name: &str, fields: &[Listed], words: usize) -> String {
     table
 }
 
-fn bits(list: &[Listed]) -> String {
+fn bits(list: &[ProtocolConstant]) -> String {
     let mut table = "| bit | mask | name | meaning |\n|---:|---|---|---|\n".to_owned();
-    for Listed {
+    for ProtocolConstant {
         name,
         value,
         text: meaning,
@@ -243,9 +243,9 @@ fn bits(list: &[Listed]) -> String {
 }
 
 /// Named numbers that are not bits.
-fn values(list: &[Listed]) -> String {
+fn values(list: &[ProtocolConstant]) -> String {
     let mut table = "| number | name | meaning |\n|---:|---|---|\n".to_owned();
-    for Listed {
+    for ProtocolConstant {
         name,
         value,
         text: meaning,

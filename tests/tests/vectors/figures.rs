@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Value, json};
-use tidegate_agent::rule::Quirks;
+use tidegate_agent::rule::QuirksOption;
 use tidegate_agent::tenant::rule_index::Part;
 use tidegate_limits::statistics::max_success_qps;
 use tidegate_segment::board::Slot;
@@ -62,9 +62,9 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    pub(crate) fn new(quirks: Quirks) -> Self {
+    pub(crate) fn new(quirks: QuirksOption) -> Self {
         Self {
-            words: quirks == Quirks::Sentinel189,
+            words: quirks == QuirksOption::Sentinel189,
             slots: HashMap::new(),
             samples: HashMap::new(),
             seconds: HashMap::new(),

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use tidegate_agent::rule::Quirks;
+use tidegate_agent::rule::QuirksOption;
 
 use crate::replay::{Difference, replay};
 use crate::script::Script;
@@ -67,7 +67,7 @@ fn verdicts_reckoned_from_the_rules_as_they_are_written() -> Result<(), String> 
 pub(crate) fn run_with_quirks(folder: &Path) -> Result<(), String> {
     let (mut equal, mut not_run, mut failed) = (0, 0, Vec::new());
     for path in files(folder)? {
-        let outcome = outcome(&path, Quirks::Sentinel189);
+        let outcome = outcome(&path, QuirksOption::Sentinel189);
         tell(&path, "sentinel-1.8.9", &outcome);
         match outcome {
             Outcome::Equal(_) => equal += 1,
@@ -92,7 +92,7 @@ pub(crate) fn run_with_quirks(folder: &Path) -> Result<(), String> {
 fn the_default_differs_where_a_defect_is_put_right() {
     let mut differing = Vec::new();
     for path in files(Path::new(FOLDER)).unwrap() {
-        let outcome = outcome(&path, Quirks::None);
+        let outcome = outcome(&path, QuirksOption::None);
         tell(&path, "none", &outcome);
         if matches!(outcome, Outcome::Differs(_) | Outcome::Bad(_)) {
             differing.push(name(&path));
@@ -106,7 +106,7 @@ fn the_default_differs_where_a_defect_is_put_right() {
 fn calls_of_a_value_are_counted_after_a_wait_and_held_to_their_limit_by_default() {
     // With the quirks the fourth caller is let in beside the third, as the file expects.
     let path = Path::new(RECKONED).join("param-thread-after-wait.json");
-    let Outcome::Differs(difference) = outcome(&path, Quirks::None) else {
+    let Outcome::Differs(difference) = outcome(&path, QuirksOption::None) else {
         panic!("the default holds the value to one call");
     };
     let refused =
@@ -125,7 +125,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(files)
 }
 
-pub(crate) fn outcome(path: &Path, quirks: Quirks) -> Outcome {
+pub(crate) fn outcome(path: &Path, quirks: QuirksOption) -> Outcome {
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string());
     match text.and_then(|text| Script::parse(&text)) {
         Ok(script) => outcome_of(&script, quirks),
@@ -133,7 +133,7 @@ pub(crate) fn outcome(path: &Path, quirks: Quirks) -> Outcome {
     }
 }
 
-fn outcome_of(script: &Script, quirks: Quirks) -> Outcome {
+fn outcome_of(script: &Script, quirks: QuirksOption) -> Outcome {
     if let Some(why) = script.foreign() {
         return Outcome::NotRun(why);
     }

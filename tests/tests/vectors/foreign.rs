@@ -1,6 +1,6 @@
 //! Files that cannot be run: each is told by its name and counted, and stops no other.
 
-use tidegate_agent::rule::Quirks;
+use tidegate_agent::rule::QuirksOption;
 
 use crate::files::{outcome, run_with_quirks};
 
@@ -75,7 +75,7 @@ fn a_file_that_cannot_be_run_is_told_and_counted_and_stops_no_other() {
     for (name, text, told) in files() {
         let path = folder.path().join(format!("{name}.json"));
         std::fs::write(&path, text).unwrap();
-        let given = outcome(&path, Quirks::Sentinel189).to_string();
+        let given = outcome(&path, QuirksOption::Sentinel189).to_string();
         assert!(given.starts_with(told), "{name}: {given}");
     }
     let given = run_with_quirks(folder.path()).unwrap_err();

@@ -6,12 +6,14 @@ use std::fmt;
 use serde_json::{Value, json};
 use tidegate_abi::board::name_hash;
 use tidegate_abi::decision::{Direction, Outcome, Reason, RefusalKind};
-use tidegate_agent::rule::Quirks;
+use tidegate_agent::rule::QuirksOption;
 use tidegate_agent::tenant::rule_index::Part;
-use tidegate_limits::breaker::State;
+use tidegate_limits::breaker::BreakerState;
 use tidegate_limits::number::whole_ms;
 use tidegate_segment::board::{RuleKind, Slot};
-use tidegate_segment::gate::{Arg, Name, Pass, Refusal, Request, Step, Verdict, Waiting};
+use tidegate_segment::gate::{
+    Arg, GateVerdict, Pass, Refusal, Request, RequestName, Step, WaitingDecision,
+};
 use tidegate_segment::lane::Lane;
 
 use crate::figures::{Figures, Node, TOTAL};
@@ -49,7 +51,7 @@ impl fmt::Display for Difference {
 ///
 /// # Errors
 /// Its rules, all of them, cannot be loaded.
-pub(crate) fn replay(script: &Script, quirks: Quirks) -> Result<Option<Difference>, String> {
+pub(crate) fn replay(script: &Script, quirks: QuirksOption) -> Result<Option<Difference>, String> {
     let hashed: Vec<Vec<Hashed>> = script.events.iter().map(arguments).collect();
     let args: Vec<Vec<Arg<'_>>> = hashed
         .iter()
@@ -145,7 +147,7 @@ struct Run<'s> {
     figures: Figures,
     start_ns: u64,
     /// In the order in which they began to wait.
-    waiting: Vec<(Caller, Waiting<'s>)>,
+    waiting: Vec<(Caller, WaitingDecision<'s>)>,
     admitted: HashMap<u64, (Caller, Pass)>,
     given: Vec<Value>,
     origins: Vec<String>,
@@ -242,9 +244,9 @@ impl<'s> Run<'s> {
         self.settle(caller, &step);
     }
 
-    fn part(&self, resource: &str, part: Part, name: &str) -> Name {
+    fn part(&self, resource: &str, part: Part, name: &str) -> RequestName {
         if name.is_empty() {
-            return Name::default();
+            return RequestName::default();
         }
         let directory = &self.world.directory;
         // Sentinel counts each from its first call, whether or not a rule wants it yet.
@@ -255,7 +257,7 @@ impl<'s> Run<'s> {
         } else {
             directory.resolve_part((resource, part, name), 0)
         };
-        Name {
+        RequestName {
             hash: name_hash(name.as_bytes()),
             node,
         }
@@ -273,7 +275,7 @@ impl<'s> Run<'s> {
         };
         let waited_ns = now_ns - caller.entered_ns;
         let given = match verdict {
-            Verdict::Admitted(pass) => {
+            GateVerdict::Admitted(pass) => {
                 let inbound = caller.entry == Entry::In;
                 self.figures
                     .passed(&self.world, now_ns, inbound, caller.count);
@@ -286,12 +288,12 @@ impl<'s> Run<'s> {
                 self.admitted.insert(id, (caller, pass));
                 given
             }
-            Verdict::Refused(refusal) => {
+            GateVerdict::Refused(refusal) => {
                 self.figures
                     .refused(caller.entry == Entry::In, caller.count);
                 self.refused(caller.id, &refusal)
             }
-            Verdict::Stale => json!({ "id": caller.id, "stale": true }),
+            GateVerdict::Stale => json!({ "id": caller.id, "stale": true }),
         };
         self.given[event] = with_wait(given, waited_ns);
     }
@@ -337,9 +339,9 @@ impl<'s> Run<'s> {
             let state = self.world.gate.ledger().state(rule.state)?;
             let word = state.word().load(tidegate_segment::sync::Ordering::Relaxed);
             Some(match breaker.state(word, now_ns) {
-                State::Closed => "closed",
-                State::Open => "open",
-                State::HalfOpen => "half_open",
+                BreakerState::Closed => "closed",
+                BreakerState::Open => "open",
+                BreakerState::HalfOpen => "half_open",
             })
         });
         json!({ "states": states.collect::<Vec<_>>() })

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use tidegate_abi::argument::{Kind, boolean_hash, float_hash, natural_hash, text_hash};
+use tidegate_abi::argument::{ArgumentKind, boolean_hash, float_hash, natural_hash, text_hash};
 
 /// A vector file. A field that is not here is refused: what is not read would not be tested.
 #[derive(Debug, Deserialize)]
@@ -251,10 +251,10 @@ fn hashed(argument: &Value) -> Hashed {
 
 fn value(argument: &Value) -> Option<u64> {
     match argument {
-        Value::String(text) => Some(text_hash(Kind::Text, text)),
+        Value::String(text) => Some(text_hash(ArgumentKind::Text, text)),
         Value::Bool(flag) => Some(boolean_hash(*flag)),
         Value::Number(number) => Some(number.as_i64().map_or_else(
-            || float_hash(Kind::Double, number.as_f64().unwrap_or(0.0)),
+            || float_hash(ArgumentKind::Double, number.as_f64().unwrap_or(0.0)),
             natural_hash,
         )),
         Value::Null | Value::Array(_) | Value::Object(_) => None,

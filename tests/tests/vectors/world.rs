@@ -7,14 +7,14 @@ use serde_json::Value;
 use tidegate_abi::decision::LossMode;
 use tidegate_abi::geometry::Geometry;
 use tidegate_agent::rule::flow::{Behavior, Grade};
-use tidegate_agent::rule::{Body, Quirks, Rule, RuleSet};
+use tidegate_agent::rule::{Body, QuirksOption, Rule, RuleSet};
 use tidegate_agent::rule_source::form::read;
 use tidegate_agent::schema::source::Source;
 use tidegate_agent::tenant::OPEN_SCOPE;
-use tidegate_agent::tenant::directory::Directory;
+use tidegate_agent::tenant::directory::ResourceDirectory;
 use tidegate_agent::tenant::rule_index::RuleIndex;
 use tidegate_limits::pacing::Pacing;
-use tidegate_segment::board::{self, Process, Settings, TickWriter};
+use tidegate_segment::board::{self, BoardSettings, Process, TickWriter};
 use tidegate_segment::clock::Clock;
 use tidegate_segment::gate::Gate;
 use tidegate_segment::ledger::Ledger;
@@ -54,9 +54,9 @@ pub(crate) struct World {
     /// Kept for the life of the process, as private pages are.
     pub(crate) clock: &'static Scripted,
     pub(crate) gate: Gate,
-    pub(crate) directory: Box<Directory>,
+    pub(crate) directory: Box<ResourceDirectory>,
     pub(crate) tick: TickWriter,
-    quirks: Quirks,
+    quirks: QuirksOption,
     publishes: u64,
     /// The flow rules that were given last.
     flows: Option<Vec<Result<Body, Value>>>,
@@ -65,9 +65,9 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(quirks: Quirks, start_ns: u64) -> Self {
+    pub(crate) fn new(quirks: QuirksOption, start_ns: u64) -> Self {
         let geometry = Geometry::new(NAMES, 2, 2, 1).expect("sizes are allowed");
-        let settings = Settings {
+        let settings = BoardSettings {
             generation: 1,
             time_to_live_ns: u64::MAX,
             grace_ns: u64::MAX,
@@ -89,7 +89,7 @@ impl World {
         Self {
             clock: Box::leak(Box::new(Scripted(Cell::new(start_ns)))),
             gate: Gate::new(board, ledger, 1, generation),
-            directory: Directory::new(writers.rules, ledger).expect("room for two names"),
+            directory: ResourceDirectory::new(writers.rules, ledger).expect("room for two names"),
             tick: writers.tick,
             quirks,
             publishes: 0,
@@ -99,7 +99,7 @@ impl World {
     }
 
     pub(crate) fn is_sentinel(&self) -> bool {
-        self.quirks == Quirks::Sentinel189
+        self.quirks == QuirksOption::Sentinel189
     }
 
     /// Loads rules as the agent does. A rule that is not valid is left out, as in Sentinel; so is a list of flow

@@ -9,7 +9,7 @@ use tidegate_segment::clock::monotonic_ns;
 use crate::config::Config;
 use crate::control::{ConfiguredScope, DeclaredCpus, Driver, Plan, Snapshot};
 use crate::procfs::Roots;
-use crate::schema::fault::{Fault, Place};
+use crate::schema::fault::{Fault, InFile};
 use crate::schema::source::Source;
 use crate::signal::Sampler;
 
@@ -67,14 +67,14 @@ fn of_scope(snapshot: &Snapshot, source: &Source, (index, name): (usize, &str)) 
 }
 
 /// Where an option of a scope stands.
-fn place_of(source: &Source, index: usize, option: &str) -> Place {
+fn place_of(source: &Source, index: usize, option: &str) -> InFile {
     let find = || {
         let root = toml::de::DeTable::parse(source.text()).ok()?;
         let scopes = root.get_ref().get("scope")?.get_ref().as_array()?;
         let option = scopes.get(index)?.get_ref().get(option)?;
         Some(source.place(option.span().start))
     };
-    find().unwrap_or_else(|| Place::whole(&**source.name()))
+    find().unwrap_or_else(|| InFile::whole(&**source.name()))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::control::{DeclaredCpus, Snapshot};
 use crate::report::facts::RulesReport;
 use crate::report::status::{AgentReport, StatusReport};
-use crate::rule_source::check::Report;
+use crate::rule_source::check::CheckReport;
 use crate::words::{many, paragraph, span};
 
 /// Longest wait for the port of the metrics.
@@ -38,7 +38,7 @@ impl Check {
 /// All of them. `report` is what a check of the configuration found.
 pub(super) fn all(
     config: &Config,
-    (report, rules_dir): (&Report, &Path),
+    (report, rules_dir): (&CheckReport, &Path),
     (runtime_dir, state): (Option<&Path>, &Path),
 ) -> Vec<Check> {
     let told = status::told(runtime_dir, "/v1/status");
@@ -97,7 +97,7 @@ fn agent(told: Result<&AgentReport, &Failure>) -> Check {
     Check::new(name, true, format!("answers: pid {pid}, up {since}{rules}"))
 }
 
-fn configuration(report: &Report) -> Check {
+fn configuration(report: &CheckReport) -> Check {
     let (name, counts) = ("configuration", report.counts());
     match report.faults.first() {
         Some(first) => Check::new(name, false, format!("{counts}; the first: {first}")),
@@ -263,14 +263,14 @@ mod tests {
 
     #[test]
     fn field_o11_what_needs_doing_is_told_and_counted() {
-        let report = Report {
+        let report = CheckReport {
             faults: vec![Fault::of_file(
                 "/etc/tidegate/tidegate.toml",
                 "no such file",
                 "",
                 "create it",
             )],
-            ..Report::default()
+            ..CheckReport::default()
         };
         let running = agent_of(0.4, true);
         let mut config = Config::default();

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::ebpf::{self, Report, Rung};
+use crate::ebpf::{self, ProgramReport, Rung};
 use crate::procfs::Lack;
 use crate::words::paragraph;
 
@@ -31,7 +31,7 @@ struct Missed {
 }
 
 impl Missed {
-    fn of(missed: &ebpf::Missed) -> Self {
+    fn of(missed: &ebpf::MissedRung) -> Self {
         Self {
             why: missed.to_string(),
             remedy: missed.lack.remedy(),
@@ -41,7 +41,7 @@ impl Missed {
 
 impl Kernel {
     /// What a report says of it.
-    pub(super) fn of(report: &Report) -> Self {
+    pub(super) fn of(report: &ProgramReport) -> Self {
         Self {
             rung: report.rung.name(),
             missed: report.missed.iter().map(Missed::of).collect(),

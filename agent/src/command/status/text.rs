@@ -7,7 +7,7 @@ use super::findings::{findings, withheld};
 use super::tables;
 use super::warnings;
 use crate::config::DEFAULT_TENANT;
-use crate::procfs::Fault;
+use crate::procfs::NoValue;
 use crate::report::signal::SignalReport;
 use crate::report::status::{AgentReport, CourseReport, ScopeReport, StatusReport};
 use crate::words::{many, number, paragraph, percent, signal, span};
@@ -214,7 +214,7 @@ fn course_of(state: &str, course: &CourseReport) -> String {
 
 /// Whether a signal is of another kind of scope. It has no place here, so it is not missing.
 fn is_elsewhere(not_measured: &str) -> bool {
-    let faults = [Fault::HostOnly, Fault::GroupOnly];
+    let faults = [NoValue::HostOnly, NoValue::GroupOnly];
     faults
         .iter()
         .any(|fault| not_measured.ends_with(&fault.to_string()))

@@ -1,10 +1,10 @@
 //! Which options of the law have no effect.
 
-use super::{Bulkhead, Law, LawKind};
-use crate::schema::effect::{Effect, Effects, Idle};
+use super::{BulkheadOptions, LawKind, LawOptions};
+use crate::schema::effect::{Effects, Idle, OptionEffect};
 
 /// Sentinel's check has no options of its own.
-fn not_asked(law: &Law) -> Option<Idle> {
+fn not_asked(law: &LawOptions) -> Option<Idle> {
     let plain = law.kind == LawKind::Sentinel;
     Idle::when(
         plain,
@@ -13,23 +13,23 @@ fn not_asked(law: &Law) -> Option<Idle> {
     )
 }
 
-impl Effects for Law {
-    const EFFECTS: &'static [Effect<Self>] = &[
-        Effect::always("kind"),
-        Effect::always("mode"),
-        Effect::new("entry", not_asked),
-        Effect::new("tight", not_asked),
-        Effect::new("cold", not_asked),
-        Effect::new("estimate", not_asked),
-        Effect::new("evidence", not_asked),
-        Effect::new("release", not_asked),
-        Effect::new("rate", not_asked),
-        Effect::new("effect", not_asked),
-        Effect::new("bulkhead", not_asked),
+impl Effects for LawOptions {
+    const EFFECTS: &'static [OptionEffect<Self>] = &[
+        OptionEffect::always("kind"),
+        OptionEffect::always("mode"),
+        OptionEffect::new("entry", not_asked),
+        OptionEffect::new("tight", not_asked),
+        OptionEffect::new("cold", not_asked),
+        OptionEffect::new("estimate", not_asked),
+        OptionEffect::new("evidence", not_asked),
+        OptionEffect::new("release", not_asked),
+        OptionEffect::new("rate", not_asked),
+        OptionEffect::new("effect", not_asked),
+        OptionEffect::new("bulkhead", not_asked),
     ];
 }
 
-fn not_held(bulkhead: &Bulkhead) -> Option<Idle> {
+fn not_held(bulkhead: &BulkheadOptions) -> Option<Idle> {
     Idle::when(
         !bulkhead.enabled,
         "with enabled = true",
@@ -37,10 +37,10 @@ fn not_held(bulkhead: &Bulkhead) -> Option<Idle> {
     )
 }
 
-impl Effects for Bulkhead {
-    const EFFECTS: &'static [Effect<Self>] = &[
-        Effect::always("enabled"),
-        Effect::new("share_ratio", not_held),
-        Effect::new("after", not_held),
+impl Effects for BulkheadOptions {
+    const EFFECTS: &'static [OptionEffect<Self>] = &[
+        OptionEffect::always("enabled"),
+        OptionEffect::new("share_ratio", not_held),
+        OptionEffect::new("after", not_held),
     ];
 }

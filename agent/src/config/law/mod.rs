@@ -10,7 +10,7 @@ use tidegate_limits::law::HISTORY_TICKS;
 pub use numbers::settings_of;
 
 use crate::schema::effect::Effects as _;
-use crate::schema::kind::{Flag, Group, Number, OneOf, Span, Whole, words};
+use crate::schema::kind::{DurationRange, Flag, Number, OneOf, TableOf, Whole, words};
 use crate::schema::settings::{Section, settings};
 
 words! {
@@ -47,7 +47,7 @@ const QPS: Number = Number {
 
 settings! {
     /// The law. C is the capacity of a scope in requests per second, RT0 its response time at rest.
-    pub struct Law {
+    pub struct LawOptions {
         /// How limits are found. Sentinel's check has one mark and no hysteresis: of `[cpu]`, `[load]`
         /// and `[law]` it takes the two `enter` marks alone, each where it is enabled. The load mark is the
         /// host's; a group has none.
@@ -56,29 +56,29 @@ settings! {
         /// reached (`tidegate_scope_observed_total`): more than it would refuse, since nothing keeps the queue short.
         mode: LawMode = LawMode::Enforce, OneOf::<LawMode>::ANY;
         /// When overload begins: in flight over max(C × (RT0 + delay), least).
-        entry: Entry = Entry::default(), Group::<Entry>::OF;
+        entry: EntryOptions = EntryOptions::default(), TableOf::<EntryOptions>::OF;
         /// How much is admitted in overload: C × RT0 + max(C × delay, slack) + what feedback adds.
-        tight: Tight = Tight::default(), Group::<Tight>::OF;
+        tight: TightOptions = TightOptions::default(), TableOf::<TightOptions>::OF;
         /// The declared guess before there is history.
-        cold: Cold = Cold::default(), Group::<Cold>::OF;
+        cold: ColdOptions = ColdOptions::default(), TableOf::<ColdOptions>::OF;
         /// How C and RT0 are estimated.
-        estimate: Estimate = Estimate::default(), Group::<Estimate>::OF;
+        estimate: EstimateOptions = EstimateOptions::default(), TableOf::<EstimateOptions>::OF;
         /// What says that the CPU is short, and what names the cause.
-        evidence: Evidence = Evidence::default(), Group::<Evidence>::OF;
+        evidence: EvidenceOptions = EvidenceOptions::default(), TableOf::<EvidenceOptions>::OF;
         /// When overload ends.
-        release: Release = Release::default(), Group::<Release>::OF;
+        release: ReleaseOptions = ReleaseOptions::default(), TableOf::<ReleaseOptions>::OF;
         /// The rate for callers that hold no permit: C + (limit - in flight) / horizon.
-        rate: Rate = Rate::default(), Group::<Rate>::OF;
+        rate: RateOptions = RateOptions::default(), TableOf::<RateOptions>::OF;
         /// When shedding is said to have no effect.
-        effect: Effect = Effect::default(), Group::<Effect>::OF;
+        effect: EffectOptions = EffectOptions::default(), TableOf::<EffectOptions>::OF;
         /// A resource whose requests wait for something else and fill the scope while the CPU is idle is held to a
         /// part of what it had in flight, so that the others pass.
-        bulkhead: Bulkhead = Bulkhead::default(), Group::<Bulkhead>::OF;
+        bulkhead: BulkheadOptions = BulkheadOptions::default(), TableOf::<BulkheadOptions>::OF;
     }
     check check_law;
 }
 
-fn check_law(law: &Law, section: &mut Section<'_, '_>) {
+fn check_law(law: &LawOptions, section: &mut Section<'_, '_>) {
     law.warn(section);
     let hint = "the limit to enter overload is wider than the limit inside";
     if law.entry.delay < law.tight.delay {
@@ -98,9 +98,9 @@ fn check_law(law: &Law, section: &mut Section<'_, '_>) {
 
 settings! {
     /// When overload begins.
-    pub struct Entry {
+    pub struct EntryOptions {
         /// Queueing time that is tolerated.
-        delay: Duration = Duration::from_millis(200), Span::ms(1, 60_000);
+        delay: Duration = Duration::from_millis(200), DurationRange::ms(1, 60_000);
         /// Lower bound of the limit, requests in flight.
         least_requests: f64 = 32.0, REQUESTS;
         /// Offered rate under which the law does not act.
@@ -110,9 +110,9 @@ settings! {
 
 settings! {
     /// How much is admitted in overload.
-    pub struct Tight {
+    pub struct TightOptions {
         /// Queueing that keeps the CPUs busy.
-        delay: Duration = Duration::from_millis(20), Span::ms(1, 10_000);
+        delay: Duration = Duration::from_millis(20), DurationRange::ms(1, 10_000);
         /// Requests that keep the CPUs busy however low the rate is.
         slack_requests: f64 = 8.0, REQUESTS;
         /// Share of the healthy C × (RT0 + delay) that the limit is never under.
@@ -138,7 +138,7 @@ settings! {
 
 settings! {
     /// The declared guess before there is history.
-    pub struct Cold {
+    pub struct ColdOptions {
         /// Tight limit for each effective CPU, requests in flight.
         tight_per_cpu: f64 = 16.0, REQUESTS;
         /// Entry limit for each effective CPU, requests in flight.
@@ -150,7 +150,7 @@ settings! {
 
 settings! {
     /// How capacity and response time at rest are estimated.
-    pub struct Estimate {
+    pub struct EstimateOptions {
         /// Ticks that count while healthy.
         healthy_ticks: usize = HISTORY_TICKS, Whole { min: 1, max: HISTORY_TICKS };
         /// Ticks that count in overload.
@@ -168,7 +168,7 @@ settings! {
 
 settings! {
     /// What says that the CPU is short, and what names the cause.
-    pub struct Evidence {
+    pub struct EvidenceOptions {
         /// Ticks in a row that the CPU must be short.
         ticks: u32 = 2, Whole { min: 1, max: 1_000 };
         /// Busy share of the CPUs that is short.
@@ -196,7 +196,7 @@ settings! {
 
 settings! {
     /// When overload ends: demand, not CPU alone, must have fallen.
-    pub struct Release {
+    pub struct ReleaseOptions {
         /// Mean demand, as a share of the capacity, under which a tick is healthy.
         demand_under_ratio: f64 = 0.9, Number { min: 0.0, max: 10.0 };
         /// Weight of the newest tick in the mean demand.
@@ -208,9 +208,9 @@ settings! {
 
 settings! {
     /// The rate for callers that hold no permit.
-    pub struct Rate {
+    pub struct RateOptions {
         /// Time in which the rate brings the requests in flight to the limit.
-        horizon: Duration = Duration::from_millis(200), Span::ms(10, 60_000);
+        horizon: Duration = Duration::from_millis(200), DurationRange::ms(10, 60_000);
         /// Share of the capacity that the rate is never under.
         least_ratio: f64 = 0.1, Number::RATIO;
         /// The rate is never under this.
@@ -220,29 +220,29 @@ settings! {
 
 settings! {
     /// When shedding is said to have no effect.
-    pub struct Effect {
+    pub struct EffectOptions {
         /// How long pressure must stay while little is admitted.
-        period: Duration = Duration::from_secs(5), Span::ms(100, 3_600_000);
+        period: Duration = Duration::from_secs(5), DurationRange::ms(100, 3_600_000);
         /// Percent of the rate before overload under which little is admitted.
         little_percent: u32 = 50, Whole { min: 0, max: 100 };
         /// How long the floor stays before shedding is tried again.
-        rest: Duration = Duration::from_secs(30), Span::ms(0, 3_600_000);
+        rest: Duration = Duration::from_secs(30), DurationRange::ms(0, 3_600_000);
     }
 }
 
 settings! {
     /// The automatic bulkhead.
-    pub struct Bulkhead {
+    pub struct BulkheadOptions {
         /// Whether resources are held. One with a concurrency rule of its own never is.
         enabled: bool = true, Flag;
         /// Share that is left of what the resource had in flight when the others were last well.
         share_ratio: f64 = 0.5, Number::RATIO;
         /// How long the scope must be in overload while its CPU is not short.
-        after: Duration = Duration::from_millis(500), Span::ms(100, 600_000);
+        after: Duration = Duration::from_millis(500), DurationRange::ms(100, 600_000);
     }
     check check_bulkhead;
 }
 
-fn check_bulkhead(bulkhead: &Bulkhead, section: &mut Section<'_, '_>) {
+fn check_bulkhead(bulkhead: &BulkheadOptions, section: &mut Section<'_, '_>) {
     bulkhead.warn(section);
 }

@@ -6,21 +6,24 @@ use tidegate_limits::law::settings as numbers;
 use tidegate_limits::threshold;
 use tidegate_limits::{bulkhead, healthy_run};
 
-use super::{Bulkhead, Entry, Estimate, Evidence, Law, LawKind, LawMode, Tight};
-use crate::config::guard::{Action, Cpu, Hysteresis, Load, Threads};
+use super::{
+    BulkheadOptions, EntryOptions, EstimateOptions, EvidenceOptions, LawKind, LawMode, LawOptions,
+    TightOptions,
+};
+use crate::config::guard::{CpuAction, CpuOptions, HysteresisOptions, LoadOptions, ThreadsOptions};
 
 /// The settings of a scope as its law takes them. Load counts for the host alone, threads
 /// for groups alone.
 pub fn settings_of(
     tick: Duration,
-    (law, cpu, hysteresis): (&Law, &Cpu, &Hysteresis),
-    load: Option<&Load>,
-    threads: Option<&Threads>,
-) -> numbers::Settings {
-    numbers::Settings {
+    (law, cpu, hysteresis): (&LawOptions, &CpuOptions, &HysteresisOptions),
+    load: Option<&LoadOptions>,
+    threads: Option<&ThreadsOptions>,
+) -> numbers::LawSettings {
+    numbers::LawSettings {
         kind: match law.kind {
-            LawKind::Adaptive => numbers::Kind::Adaptive,
-            LawKind::Sentinel => numbers::Kind::Sentinel,
+            LawKind::Adaptive => numbers::LawChoice::Adaptive,
+            LawKind::Sentinel => numbers::LawChoice::Sentinel,
         },
         tick: numbers::TickLength(nanoseconds(tick)),
         enforcement: match law.mode {
@@ -29,31 +32,31 @@ pub fn settings_of(
         },
         entry: law.entry.numbers(),
         tight: law.tight.numbers(),
-        cold: numbers::Cold {
+        cold: numbers::ColdSettings {
             tight_per_cpu: law.cold.tight_per_cpu,
             entry_per_cpu: law.cold.entry_per_cpu,
             successes: law.cold.successes,
         },
         estimate: law.estimate.numbers(),
         evidence: law.evidence.numbers(),
-        release: numbers::Release {
+        release: numbers::ReleaseSettings {
             demand_under: law.release.demand_under_ratio,
             weight: law.release.weight_ratio,
             most: law.release.most_ratio,
             healthy: hysteresis.numbers(tick),
             most_changes_per_hour: hysteresis.changes_per_hour_max,
         },
-        rate: numbers::Rate {
+        rate: numbers::RateSettings {
             horizon_s: law.rate.horizon.as_secs_f64(),
             least_share: law.rate.least_ratio,
             floor_qps: law.rate.floor_qps,
         },
-        effect: numbers::Effect {
+        effect: numbers::EffectSettings {
             period_ns: nanoseconds(law.effect.period),
             little_percent: law.effect.little_percent,
             rest_ns: nanoseconds(law.effect.rest),
         },
-        marks: numbers::Marks {
+        marks: numbers::OperatorThresholds {
             // Threads are a matter of groups: who has them is no host.
             cpu_use: match threads {
                 Some(_group) => numbers::CpuUse::Own,
@@ -61,18 +64,18 @@ pub fn settings_of(
             },
             ..marks(tick, cpu, load, hysteresis)
         },
-        threads: threads.and_then(Threads::numbers),
+        threads: threads.and_then(ThreadsOptions::numbers),
         bulkhead: law.bulkhead.numbers(law.kind),
     }
 }
 
 fn marks(
     tick: Duration,
-    cpu: &Cpu,
-    load: Option<&Load>,
-    hysteresis: &Hysteresis,
-) -> numbers::Marks {
-    let mark = |enter: f64, leave: f64, sustained: Duration| threshold::Settings {
+    cpu: &CpuOptions,
+    load: Option<&LoadOptions>,
+    hysteresis: &HysteresisOptions,
+) -> numbers::OperatorThresholds {
+    let mark = |enter: f64, leave: f64, sustained: Duration| threshold::ThresholdSettings {
         enter,
         leave,
         sustain_ns: nanoseconds(sustained),
@@ -82,22 +85,22 @@ fn marks(
         healthy: hysteresis.numbers(tick),
     };
     let load = load.filter(|load| load.enabled);
-    numbers::Marks {
+    numbers::OperatorThresholds {
         cpu: cpu
             .enabled
             .then(|| mark(cpu.enter, cpu.leave, cpu.sustained)),
         load: load.map(|load| mark(load.enter_per_cpu, load.leave_per_cpu, Duration::ZERO)),
         action: match cpu.action {
-            Action::Shape => numbers::Action::Shape,
-            Action::Reject => numbers::Action::Reject,
+            CpuAction::Shape => numbers::ThresholdAction::Shape,
+            CpuAction::Reject => numbers::ThresholdAction::Reject,
         },
-        ..numbers::Marks::default()
+        ..numbers::OperatorThresholds::default()
     }
 }
 
-impl Threads {
-    fn numbers(&self) -> Option<numbers::Threads> {
-        Some(numbers::Threads {
+impl ThreadsOptions {
+    fn numbers(&self) -> Option<numbers::ThreadsSettings> {
+        Some(numbers::ThreadsSettings {
             watermark: self.watermark?,
             leave_share: self.leave_ratio,
             cpu_shift: self.cpu_shift_ratio,
@@ -106,11 +109,11 @@ impl Threads {
     }
 }
 
-impl Hysteresis {
-    fn numbers(&self, tick: Duration) -> healthy_run::Settings {
+impl HysteresisOptions {
+    fn numbers(&self, tick: Duration) -> healthy_run::HealthyRunSettings {
         let time = self.healthy_for.unwrap_or_default();
         let most = self.healthy_for_max.unwrap_or(time.saturating_mul(4));
-        healthy_run::Settings {
+        healthy_run::HealthyRunSettings {
             tick_ns: nanoseconds(tick),
             samples: self.healthy_samples,
             most_samples: self.healthy_samples_max,
@@ -121,19 +124,19 @@ impl Hysteresis {
     }
 }
 
-impl Bulkhead {
+impl BulkheadOptions {
     /// Sentinel's check knows no overload without a mark.
-    fn numbers(&self, kind: LawKind) -> Option<bulkhead::Settings> {
-        (self.enabled && kind == LawKind::Adaptive).then(|| bulkhead::Settings {
+    fn numbers(&self, kind: LawKind) -> Option<bulkhead::BulkheadSettings> {
+        (self.enabled && kind == LawKind::Adaptive).then(|| bulkhead::BulkheadSettings {
             share: self.share_ratio,
             after_ns: nanoseconds(self.after),
         })
     }
 }
 
-impl Entry {
-    fn numbers(&self) -> numbers::Entry {
-        numbers::Entry {
+impl EntryOptions {
+    fn numbers(&self) -> numbers::EntrySettings {
+        numbers::EntrySettings {
             delay_s: self.delay.as_secs_f64(),
             least: self.least_requests,
             least_qps: self.least_qps,
@@ -141,9 +144,9 @@ impl Entry {
     }
 }
 
-impl Tight {
-    fn numbers(&self) -> numbers::Tight {
-        numbers::Tight {
+impl TightOptions {
+    fn numbers(&self) -> numbers::TightSettings {
+        numbers::TightSettings {
             delay_s: self.delay.as_secs_f64(),
             slack: self.slack_requests,
             healthy_share: self.healthy_ratio,
@@ -159,9 +162,9 @@ impl Tight {
     }
 }
 
-impl Estimate {
-    fn numbers(&self) -> numbers::Estimate {
-        numbers::Estimate {
+impl EstimateOptions {
+    fn numbers(&self) -> numbers::EstimateSettings {
+        numbers::EstimateSettings {
             healthy_ticks: self.healthy_ticks,
             overload_ticks: self.overload_ticks,
             full: self.full_ratio,
@@ -172,9 +175,9 @@ impl Estimate {
     }
 }
 
-impl Evidence {
-    fn numbers(&self) -> numbers::Evidence {
-        numbers::Evidence {
+impl EvidenceOptions {
+    fn numbers(&self) -> numbers::EvidenceSettings {
+        numbers::EvidenceSettings {
             ticks: self.ticks,
             busy: self.busy_ratio,
             throttle: self.throttle_ratio,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Driver;
 use crate::control::request::Event;
 use crate::control::scope::{Place, Scope, nearest_above};
-use crate::procfs::{Fault, Missing};
+use crate::procfs::{Missing, NoValue};
 use crate::signal::{GROUPS_MAX, GroupKey};
 use crate::tenant::scope_resolver::ScopeId;
 use crate::tenant::{HOST, OPEN_SCOPE};
@@ -58,7 +58,7 @@ impl Driver {
 
     /// Tells, the first time, that a service is in a group out of sight. One that is gone meanwhile is none.
     fn tell_unseen(&mut self, missing: Missing) {
-        let is_unseen = matches!(missing.fault, Fault::OutOfSight | Fault::NotMounted);
+        let is_unseen = matches!(missing.fault, NoValue::OutOfSight | NoValue::NotMounted);
         if is_unseen && !self.unseen_told {
             self.unseen_told = true;
             self.mail.tell(Event::GroupUnseen { missing });

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use tidegate_abi::check_name;
 use tidegate_abi::decision::Outcome;
-use tidegate_abi::message::{Answer, Ask, Frame, Message, Part, TOKEN};
+use tidegate_abi::message::{EnterAnswer, EnterRequest, Frame, Message, Part, TOKEN};
 use tidegate_limits::window::COUNT_MAX;
 use tidegate_segment::clock::Clock as _;
-use tidegate_segment::gate::{Refusal, Request, Verdict};
+use tidegate_segment::gate::{GateVerdict, Refusal, Request};
 use tokio_seqpacket::UnixSeqpacket;
 
 use super::fault::Fault;
@@ -21,21 +21,21 @@ use super::wire::Wire;
 use crate::control::Handle;
 use crate::door::arguments::Arguments;
 use crate::door::membership;
-use crate::host::Agent;
+use crate::host::AgentState;
 use crate::host::bounds::{Bounds, LISTENERS_OF_CONNECTION};
 use crate::host::peer::{self, Peer};
-use crate::places::{Holder, Place};
+use crate::places::{HeldPlaces, Holder};
 use crate::tenant::Tenant;
 use crate::tenant::callers::Caller;
-use crate::tenant::client::{Client, Ticket, Who};
+use crate::tenant::client::{ConnectionId, ServiceConnection, Who};
 use crate::tenant::decide::Waits;
-use crate::tenant::directory::Found;
+use crate::tenant::directory::FoundSlot;
 use crate::tenant::peer_scope::PeerScope;
-use crate::tenant::permit::{self, Permits, Token};
-use crate::tenant::proxy_seats::{Permit, SeatedCaller};
+use crate::tenant::permit::{self, PermitToken, Permits};
+use crate::tenant::proxy_seats::{ProxyPermit, SeatedCaller};
 use crate::tenant::question::Question;
 use crate::tenant::scope_resolver::ScopeResolver;
-use crate::tenant::seat_life::{Seated, process_name};
+use crate::tenant::seat_life::{SeatGuard, process_name};
 
 /// How often requests whose callers wait by themselves are looked through for those who do not come back.
 const TURNS_LOOKED_AT: Duration = Duration::from_secs(1);
@@ -104,13 +104,13 @@ async fn first_frame(wire: &mut Wire, deadline: Duration) -> io::Result<Option<H
 }
 
 /// What a request was given.
-enum Given {
-    Permit { token: Token, waited_ms: u32 },
+enum Decided {
+    Permit { token: PermitToken, waited_ms: u32 },
     Refusal(Refusal),
 }
 
 /// A request that is being decided.
-type Held<'c> = Pin<Box<dyn Future<Output = Result<Given, Fault>> + Send + 'c>>;
+type PendingDecision<'c> = Pin<Box<dyn Future<Output = Result<Decided, Fault>> + Send + 'c>>;
 
 /// What a connection holds. Dropping it gives all of that back.
 struct Connection {
@@ -121,19 +121,19 @@ struct Connection {
     /// Longest wait for a rule that lets wait, whatever the caller asks for.
     max_wait: Duration,
     holder: Holder,
-    client: Arc<Client>,
+    client: Arc<ServiceConnection>,
     /// Those of the listeners that the service has shown.
-    listeners: Vec<Place>,
-    ticket: Ticket,
+    listeners: Vec<HeldPlaces>,
+    ticket: ConnectionId,
     /// Ends the seat when it is dropped.
-    seated: Option<Seated>,
+    seated: Option<SeatGuard>,
     permits: Permits,
     /// Requests whose callers wait by themselves.
     turns: Turns,
 }
 
 impl Connection {
-    async fn begin(context: &Agent, (wire, peer): (&Wire, Peer), hello: Hello) -> Self {
+    async fn begin(context: &AgentState, (wire, peer): (&Wire, Peer), hello: Hello) -> Self {
         let pidfd = peer::pidfd(wire.socket());
         let tenant = Arc::clone(&context.tenants.of(peer, pidfd.as_ref()).tenant);
         let scope = PeerScope::of(peer.pid, peer.uid, pidfd.as_ref());
@@ -191,8 +191,8 @@ impl Connection {
             _ => None,
         };
         match asked {
-            Some(Ok(Given::Permit { token, waited_ms })) => wire.put(admitted(token, waited_ms)),
-            Some(Ok(Given::Refusal(refusal))) => wire.put(refused(&self.tenant, &refusal)),
+            Some(Ok(Decided::Permit { token, waited_ms })) => wire.put(admitted(token, waited_ms)),
+            Some(Ok(Decided::Refusal(refusal))) => wire.put(refused(&self.tenant, &refusal)),
             Some(Err(fault)) => wire.put(fault.frame()),
             None => self.reply_at_once(wire),
         }
@@ -232,7 +232,7 @@ impl Connection {
         }
     }
 
-    fn resolve(&self, field: &str, name: &str) -> Result<Found, Fault> {
+    fn resolve(&self, field: &str, name: &str) -> Result<FoundSlot, Fault> {
         check_name(name.as_bytes()).map_err(|fault| Fault::name(field, fault))?;
         let uid = self.client.who.uid;
         Ok(self.tenant.directory().resolve_by(name, uid))
@@ -245,7 +245,7 @@ impl Connection {
         let node = self
             .tenant
             .part((resource, own.slot), (part, name), self.client.who.uid);
-        Ok(resolved(Found {
+        Ok(resolved(FoundSlot {
             slot: node.unwrap_or(own.slot),
             overflow: node.is_none(),
         }))
@@ -264,11 +264,11 @@ impl Connection {
     }
 
     /// Asks the gate, on the heap: most frames ask for nothing that may be held.
-    fn held<'c>(&'c mut self, ask: Ask<'c>) -> Held<'c> {
+    fn held<'c>(&'c mut self, ask: EnterRequest<'c>) -> PendingDecision<'c> {
         Box::pin(self.enter(ask))
     }
 
-    async fn enter(&mut self, ask: Ask<'_>) -> Result<Given, Fault> {
+    async fn enter(&mut self, ask: EnterRequest<'_>) -> Result<Decided, Fault> {
         check(&ask)?;
         let drawn = self.draw()?;
         let arguments = Arguments::of(ask.args);
@@ -293,7 +293,7 @@ impl Connection {
     }
 
     /// Asks the gate for a caller that waits by itself.
-    fn begin_turn(&mut self, ask: Ask<'_>) -> Result<Frame, Fault> {
+    fn begin_turn(&mut self, ask: EnterRequest<'_>) -> Result<Frame, Fault> {
         check(&ask)?;
         let drawn = self.draw()?;
         let tenant = Arc::clone(&self.tenant);
@@ -303,7 +303,7 @@ impl Connection {
     }
 
     /// How long a request may wait: as long as its caller does, and no longer than the operator lets it.
-    fn waits(&self, ask: &Ask<'_>) -> Waits<'static> {
+    fn waits(&self, ask: &EnterRequest<'_>) -> Waits<'static> {
         let asked = Duration::from_millis(ask.wait_at_most_ms.into());
         Waits::at_most(asked.min(self.max_wait))
     }
@@ -331,7 +331,7 @@ impl Connection {
     }
 
     /// Goes on with a request whose turn has come.
-    fn resume(&mut self, token: Token) -> Result<Frame, Fault> {
+    fn resume(&mut self, token: PermitToken) -> Result<Frame, Fault> {
         let (place, turn) = self.turns.take(&token).ok_or_else(Fault::no_turn)?;
         self.go_on(Drawn { token, place }, turn)
     }
@@ -347,8 +347,8 @@ impl Connection {
                 Ok(Message::Held { token, wait_us }.encode())
             }
             Now::Decided(verdict) => Ok(match self.given(drawn, turn.caller(), verdict)? {
-                Given::Permit { token, waited_ms } => admitted(token, waited_ms),
-                Given::Refusal(refusal) => refused(&self.tenant, &refusal),
+                Decided::Permit { token, waited_ms } => admitted(token, waited_ms),
+                Decided::Refusal(refusal) => refused(&self.tenant, &refusal),
             }),
         }
     }
@@ -358,19 +358,19 @@ impl Connection {
         &mut self,
         drawn: Drawn,
         caller: &SeatedCaller,
-        verdict: Verdict,
-    ) -> Result<Given, Fault> {
+        verdict: GateVerdict,
+    ) -> Result<Decided, Fault> {
         let Drawn { token, place } = drawn;
         match verdict {
-            Verdict::Admitted(pass) => {
+            GateVerdict::Admitted(pass) => {
                 self.permits
                     .hold(token, caller.permit(pass), place, u64::MAX);
                 self.client.set_held(self.permits.len());
                 let waited_ms = whole_ms(pass.waited_ns);
-                Ok(Given::Permit { token, waited_ms })
+                Ok(Decided::Permit { token, waited_ms })
             }
-            Verdict::Refused(refusal) => Ok(Given::Refusal(refusal)),
-            Verdict::Stale => Err(Fault::stale()),
+            GateVerdict::Refused(refusal) => Ok(Decided::Refusal(refusal)),
+            GateVerdict::Stale => Err(Fault::stale()),
         }
     }
 
@@ -381,7 +381,7 @@ impl Connection {
             return Ok(Message::Exited.encode());
         }
         let permit = self.permits.take(token, self.client.who.uid);
-        let permit: Permit = permit.ok_or_else(Fault::no_permit)?;
+        let permit: ProxyPermit = permit.ok_or_else(Fault::no_permit)?;
         self.tenant.exit(permit, outcome);
         self.client.set_held(self.permits.len());
         Ok(Message::Exited.encode())
@@ -389,7 +389,7 @@ impl Connection {
 }
 
 /// Checks what is asked for, apart from the arguments, which a frame that can be read has right.
-fn check(ask: &Ask<'_>) -> Result<(), Fault> {
+fn check(ask: &EnterRequest<'_>) -> Result<(), Fault> {
     if ask.count == 0 || ask.count > COUNT_MAX {
         return Err(Fault::count(ask.count));
     }
@@ -403,7 +403,7 @@ fn check(ask: &Ask<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-fn resolved(found: Found) -> Frame {
+fn resolved(found: FoundSlot) -> Frame {
     let resolved = Message::Resolved {
         slot: found.slot.index,
         generation: found.slot.generation,
@@ -412,13 +412,13 @@ fn resolved(found: Found) -> Frame {
     resolved.encode()
 }
 
-fn admitted(token: Token, waited_ms: u32) -> Frame {
-    Message::Verdict(Answer::Admitted { token, waited_ms }).encode()
+fn admitted(token: PermitToken, waited_ms: u32) -> Frame {
+    Message::Verdict(EnterAnswer::Admitted { token, waited_ms }).encode()
 }
 
 fn refused(tenant: &Tenant, refusal: &Refusal) -> Frame {
     let limits = tenant.directory().rule_index();
-    let refused = Answer::Refused {
+    let refused = EnterAnswer::Refused {
         kind: refusal.kind,
         reason: refusal.reason,
         retry: refusal.retry,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidegate_abi::decision::Outcome;
-use tidegate_abi::message::{Ask, FRAME_MAX, FaultCode, Message, Part};
+use tidegate_abi::message::{EnterRequest, FRAME_MAX, FaultCode, Message, Part};
 
 use super::tests::{Door, hello};
 
@@ -83,7 +83,7 @@ fn resolve(name: &str) -> Vec<u8> {
     frame(Message::Resolve { name })
 }
 
-fn enter(ask: Ask<'_>) -> Vec<u8> {
+fn enter(ask: EnterRequest<'_>) -> Vec<u8> {
     frame(Message::Enter(ask))
 }
 
@@ -145,21 +145,21 @@ fn bad_frames() -> Vec<BadFrame> {
 }
 
 fn bad_values() -> Vec<BadFrame> {
-    let none = Ask {
+    let none = EnterRequest {
         count: 0,
-        ..Ask::of("a")
+        ..EnterRequest::of("a")
     };
-    let huge = Ask {
+    let huge = EnterRequest {
         count: 1 << 24,
-        ..Ask::of("a")
+        ..EnterRequest::of("a")
     };
-    let bad_origin = Ask {
+    let bad_origin = EnterRequest {
         origin: "a\u{7}",
-        ..Ask::of("a")
+        ..EnterRequest::of("a")
     };
-    let bad_context = Ask {
+    let bad_context = EnterRequest {
         context: "a\u{7f}",
-        ..Ask::of("a")
+        ..EnterRequest::of("a")
     };
     let long = with(resolve(&"x".repeat(255)), NAME_LENGTH + 1, 1);
     let text =
@@ -175,7 +175,7 @@ fn bad_values() -> Vec<BadFrame> {
         (enter(none), "count = 0; allowed is 1 to 16777215"),
         (enter(huge), "count = 16777216; allowed is 1 to 16777215"),
         (
-            enter(Ask::of("")),
+            enter(EnterRequest::of("")),
             "resource is empty; a name has 1 to 255 bytes",
         ),
         (
@@ -183,11 +183,11 @@ fn bad_values() -> Vec<BadFrame> {
             "origin holds a control character; a name is printable UTF-8 text",
         ),
         (
-            with(enter(Ask::of("a")), CLASS, 9),
+            with(enter(EnterRequest::of("a")), CLASS, 9),
             "class holds a number that is none of its values; allowed are 1 (critical), 2 (normal), 3 (sheddable), 4 (probe)",
         ),
         (
-            with(enter(Ask::of("a")), PRIORITIZED, 2),
+            with(enter(EnterRequest::of("a")), PRIORITIZED, 2),
             "prioritized holds a number that is none of its values; allowed are 0 and 1",
         ),
         (
@@ -195,7 +195,7 @@ fn bad_values() -> Vec<BadFrame> {
             "context holds a control character; a name is printable UTF-8 text",
         ),
         (
-            with(enter(Ask::of("a")), ARGS, 17),
+            with(enter(EnterRequest::of("a")), ARGS, 17),
             "args are more than can be; allowed are 16 arguments with 64 values together",
         ),
     ]

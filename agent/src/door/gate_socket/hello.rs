@@ -13,7 +13,7 @@ use tidegate_segment::os::memfd;
 use super::fault::Fault;
 use crate::host::peer::Peer;
 use crate::tenant::past_life::HandedBack;
-use crate::tenant::seat_life::{self, Seated};
+use crate::tenant::seat_life::{self, SeatGuard};
 use crate::tenant::seats::Seat;
 use crate::tenant::{HOST, Tenant};
 
@@ -107,7 +107,7 @@ impl Hello {
         tenant: &Arc<Tenant>,
         peer: Peer,
         pidfd: Option<OwnedFd>,
-    ) -> (Option<Seated>, Option<String>) {
+    ) -> (Option<SeatGuard>, Option<String>) {
         if !self.map {
             return (None, None);
         }
@@ -156,7 +156,7 @@ impl Hello {
 
 impl Back {
     /// The seat that it had, if it was kept and what came with it are its pages.
-    fn claim(&self, tenant: &Tenant, process: &Process) -> Option<Seated> {
+    fn claim(&self, tenant: &Tenant, process: &Process) -> Option<SeatGuard> {
         let [board, ledger] = self.files.each_ref().map(memfd::identify);
         let place = tenant.names().place(board.ok()?, ledger.ok()?);
         // Who has the board in force already has come and lost its seat since.

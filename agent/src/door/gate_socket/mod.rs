@@ -18,14 +18,14 @@ use tokio_seqpacket::{UnixSeqpacket, UnixSeqpacketListener};
 use tracing::Instrument as _;
 
 use super::accept::Failures;
-use super::kind::{Door, DoorKind, Gathering, Look, Working};
-use super::settings::Settings;
+use super::kind::{Door, DoorKind, Gathering, PagesLook, Working};
+use super::settings::DoorSettings;
 use super::socket_file::SocketFile;
 use super::socket_path::PathError;
-use crate::host::Agent;
+use crate::host::AgentState;
 use crate::host::bounds::{Bounds, TOLD_WITHIN};
 use crate::host::peer::Peer;
-use crate::places::{Holder, Place};
+use crate::places::{HeldPlaces, Holder};
 use fault::Fault;
 use stage::{Curtain, Stage};
 use wire::Wire;
@@ -65,7 +65,7 @@ impl GateSocket {
     ///
     /// # Errors
     /// Something lies at the path, or the file system refuses.
-    pub fn open(settings: &Settings, bounds: Arc<Bounds>) -> Result<Self, PathError> {
+    pub fn open(settings: &DoorSettings, bounds: Arc<Bounds>) -> Result<Self, PathError> {
         let kind = (SocketType::SEQPACKET, BACKLOG);
         let take = UnixSeqpacketListener::try_from;
         let (file, listener) = SocketFile::place(settings, FILE_NAME, kind, take)?;
@@ -83,7 +83,7 @@ impl GateSocket {
         })
     }
 
-    async fn let_hand_back(&mut self, limit: Duration, look: Look<'_>) {
+    async fn let_hand_back(&mut self, limit: Duration, look: PagesLook<'_>) {
         let Self { entrance, curtain } = self;
         let offers = async { while !look(curtain.offer().await) {} };
         tokio::select! {
@@ -93,7 +93,7 @@ impl GateSocket {
         }
     }
 
-    async fn answer(mut self, agent: Arc<Agent>) {
+    async fn answer(mut self, agent: Arc<AgentState>) {
         self.entrance.bounds = Arc::clone(&agent.bounds);
         self.curtain.open(agent);
         self.entrance.let_in().await;
@@ -101,11 +101,11 @@ impl GateSocket {
 }
 
 impl Door for GateSocket {
-    fn gather<'d>(&'d mut self, limit: Duration, look: Look<'d>) -> Gathering<'d> {
+    fn gather<'d>(&'d mut self, limit: Duration, look: PagesLook<'d>) -> Gathering<'d> {
         Box::pin(self.let_hand_back(limit, look))
     }
 
-    fn serve(self: Box<Self>, agent: Arc<Agent>) -> Working<'static> {
+    fn serve(self: Box<Self>, agent: Arc<AgentState>) -> Working<'static> {
         Box::pin(self.answer(agent))
     }
 }
@@ -153,7 +153,11 @@ fn holder(socket: &UnixSeqpacket) -> Holder {
     Peer::of(socket).map_or(unknown, Peer::holder)
 }
 
-async fn serve(stage: Stage, (socket, hello_deadline): (UnixSeqpacket, Duration), place: Place) {
+async fn serve(
+    stage: Stage,
+    (socket, hello_deadline): (UnixSeqpacket, Duration),
+    place: HeldPlaces,
+) {
     if let Err(error) = connection::serve(stage, socket, hello_deadline).await {
         tracing::debug!(event = "connection_ended", %error, "a connection to the gate socket ended");
     }
@@ -162,7 +166,7 @@ async fn serve(stage: Stage, (socket, hello_deadline): (UnixSeqpacket, Duration)
 
 /// Tells a connection over the bound why it is not served. Its hello is read, since one that is left unread would
 /// break the connection before the fault is heard.
-async fn refuse(socket: UnixSeqpacket, fault: Fault, told: Place) {
+async fn refuse(socket: UnixSeqpacket, fault: Fault, told: HeldPlaces) {
     let mut wire = Wire::new(socket);
     wire.put(fault.frame());
     let heard = async {

@@ -2,9 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use tidegate_abi::argument::{Arg, Kind, natural_hash, text_hash};
+use tidegate_abi::argument::{Arg, ArgumentKind, natural_hash, text_hash};
 use tidegate_abi::decision::{Direction, Outcome, Reason, RefusalKind};
-use tidegate_abi::message::{Answer, ArgsBuffer, Ask, FaultCode, Message, Part, TOKEN};
+use tidegate_abi::message::{
+    ArgsBuffer, EnterAnswer, EnterRequest, FaultCode, Message, Part, TOKEN,
+};
 
 use super::tests::{Door, Peer};
 use crate::host::bounds::TURNS;
@@ -12,10 +14,10 @@ use crate::host::tests::agent_that_waits;
 
 impl Peer {
     /// Who refused; `None` if the request is admitted.
-    async fn refusal(&self, ask: Ask<'_>) -> Option<(RefusalKind, Reason)> {
+    async fn refusal(&self, ask: EnterRequest<'_>) -> Option<(RefusalKind, Reason)> {
         self.enter(ask, |answer| match answer {
-            Answer::Admitted { .. } => None,
-            Answer::Refused { kind, reason, .. } => Some((kind, reason)),
+            EnterAnswer::Admitted { .. } => None,
+            EnterAnswer::Refused { kind, reason, .. } => Some((kind, reason)),
         })
         .await
     }
@@ -31,15 +33,15 @@ async fn each_value_of_an_argument_has_its_own_limit() {
         let peer = &peer;
         async move {
             let args = buffer.args();
-            peer.refusal(Ask {
+            peer.refusal(EnterRequest {
                 args,
-                ..Ask::of("a")
+                ..EnterRequest::of("a")
             })
             .await
         }
     };
     let refused = Some((RefusalKind::Param, Reason::Qps));
-    let (seven, text) = (natural_hash(7), text_hash(Kind::Text, "7"));
+    let (seven, text) = (natural_hash(7), text_hash(ArgumentKind::Text, "7"));
     assert_eq!(ask(&[Arg::One(seven)]).await, None);
     assert_eq!(ask(&[Arg::One(seven)]).await, refused);
     assert_eq!(
@@ -80,22 +82,22 @@ async fn contexts_origins_and_the_direction_of_a_frame_are_looked_at() {
         "#,
     );
     let peer = door.greeted().await;
-    let out = |resource| Ask {
+    let out = |resource| EnterRequest {
         direction: Direction::Out,
-        ..Ask::of(resource)
+        ..EnterRequest::of(resource)
     };
-    let in_checkout = Ask {
+    let in_checkout = EnterRequest {
         context: "checkout",
         ..out("a")
     };
     let flow = Some((RefusalKind::Flow, Reason::Qps));
     assert_eq!(peer.refusal(in_checkout).await, flow);
     assert_eq!(peer.refusal(out("a")).await, None);
-    let of_shop = Ask {
+    let of_shop = EnterRequest {
         origin: "shop",
         ..out("b")
     };
-    let of_stranger = Ask {
+    let of_stranger = EnterRequest {
         origin: "stranger",
         ..of_shop
     };
@@ -103,7 +105,7 @@ async fn contexts_origins_and_the_direction_of_a_frame_are_looked_at() {
     assert_eq!(peer.refusal(of_shop).await, None);
     assert_eq!(peer.refusal(of_stranger).await, authority);
     let system = Some((RefusalKind::System, Reason::Qps));
-    assert_eq!(peer.refusal(Ask::of("a")).await, system);
+    assert_eq!(peer.refusal(EnterRequest::of("a")).await, system);
 }
 
 #[tokio::test]
@@ -111,16 +113,16 @@ async fn a_prioritized_frame_borrows_and_says_how_long_it_was_held() {
     let door = Door::plain();
     door.rules("[[flow]]\nresource = \"a\"\ncount = 2");
     let peer = door.greeted().await;
-    let ask = Ask {
+    let ask = EnterRequest {
         prioritized: true,
-        ..Ask::of("a")
+        ..EnterRequest::of("a")
     };
     // Within two turns of the window one finds it full, in the middle of a bucket.
     let deadline = Instant::now() + Duration::from_secs(5);
     while Instant::now() < deadline {
         let waited = peer.enter(ask, |answer| match answer {
-            Answer::Admitted { waited_ms, .. } => waited_ms,
-            Answer::Refused { .. } => 0,
+            EnterAnswer::Admitted { waited_ms, .. } => waited_ms,
+            EnterAnswer::Refused { .. } => 0,
         });
         if waited.await > 0 {
             return;
@@ -139,9 +141,9 @@ async fn a_paced_frame_is_held_until_its_turn() {
     let begin = Instant::now();
     let mut waited = Vec::new();
     for _turn in 0..4 {
-        let one = peer.enter(Ask::of("a"), |answer| match answer {
-            Answer::Admitted { waited_ms, .. } => waited_ms,
-            refused @ Answer::Refused { .. } => panic!("{refused:?}"),
+        let one = peer.enter(EnterRequest::of("a"), |answer| match answer {
+            EnterAnswer::Admitted { waited_ms, .. } => waited_ms,
+            refused @ EnterAnswer::Refused { .. } => panic!("{refused:?}"),
         });
         waited.push(one.await);
     }
@@ -155,9 +157,9 @@ async fn a_paced_frame_is_held_until_its_turn() {
 const SLOW: &str =
     "[[flow]]\nresource = \"a\"\ncount = 0.1\nbehavior = \"pace\"\nmax_queueing_time = \"1h\"";
 
-const ITSELF: Ask<'static> = Ask {
+const ITSELF: EnterRequest<'static> = EnterRequest {
     waits_itself: true,
-    ..Ask::of("a")
+    ..EnterRequest::of("a")
 };
 
 /// The token and the wait of a request that is held.
@@ -176,7 +178,9 @@ async fn a_caller_that_waits_itself_is_told_how_long_and_keeps_the_connection() 
     let door = Door::plain();
     door.rules(SLOW);
     let peer = door.greeted().await;
-    let first = peer.enter(ITSELF, |answer| matches!(answer, Answer::Admitted { .. }));
+    let first = peer.enter(ITSELF, |answer| {
+        matches!(answer, EnterAnswer::Admitted { .. })
+    });
     assert!(first.await);
     peer.say(&Message::Enter(ITSELF)).await;
     let (token, wait_us) = held(&peer).await;
@@ -209,10 +213,10 @@ async fn a_caller_is_refused_at_once_where_its_turn_is_further_away_than_it_wait
     let peer = door.greeted().await;
     peer.admitted("a").await;
     for waits_itself in [false, true] {
-        let ask = Ask {
+        let ask = EnterRequest {
             wait_at_most_ms: 5_000,
             waits_itself,
-            ..Ask::of("a")
+            ..EnterRequest::of("a")
         };
         let queue = Some((RefusalKind::Flow, Reason::Queue));
         assert_eq!(peer.refusal(ask).await, queue);
@@ -227,10 +231,10 @@ async fn nobody_waits_over_the_socket_for_longer_than_max_wait() {
     let peer = door.greeted().await;
     peer.admitted("a").await;
     for waits_itself in [false, true] {
-        let ask = Ask {
+        let ask = EnterRequest {
             wait_at_most_ms: u32::MAX,
             waits_itself,
-            ..Ask::of("a")
+            ..EnterRequest::of("a")
         };
         let queue = Some((RefusalKind::Flow, Reason::Queue));
         assert_eq!(peer.refusal(ask).await, queue, "{waits_itself}");

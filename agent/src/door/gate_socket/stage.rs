@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
 use crate::door::offer::Offer;
-use crate::host::Agent;
+use crate::host::AgentState;
 use crate::host::peer::Peer;
 
 /// Most offers that wait to be looked at.
@@ -16,7 +16,7 @@ const OFFERS: usize = 64;
 #[derive(Debug, Clone)]
 pub(super) struct Stage {
     offers: mpsc::Sender<Offer>,
-    context: watch::Receiver<Option<Arc<Agent>>>,
+    context: watch::Receiver<Option<Arc<AgentState>>>,
 }
 
 /// The other end of all stages.
@@ -24,7 +24,7 @@ pub(super) struct Stage {
 pub(super) struct Curtain {
     stage: Stage,
     offers: mpsc::Receiver<Offer>,
-    context: watch::Sender<Option<Arc<Agent>>>,
+    context: watch::Sender<Option<Arc<AgentState>>>,
 }
 
 impl Curtain {
@@ -54,7 +54,7 @@ impl Curtain {
     }
 
     /// From now on connections are served; nobody looks at offers any more.
-    pub(super) fn open(&mut self, context: Arc<Agent>) {
+    pub(super) fn open(&mut self, context: Arc<AgentState>) {
         self.offers.close();
         while self.offers.try_recv().is_ok() {}
         self.context.send_replace(Some(context));
@@ -73,7 +73,7 @@ impl Stage {
     }
 
     /// Waits for what connections are served from; `None` if the agent ends before.
-    pub(super) async fn context(&mut self) -> Option<Arc<Agent>> {
+    pub(super) async fn context(&mut self) -> Option<Arc<AgentState>> {
         let context = self.context.wait_for(Option::is_some).await;
         context
             .ok()

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use tidegate_abi::decision::{Outcome, Reason, RefusalKind};
 use tidegate_abi::message::{
-    Answer, Ask, FRAME_MAX, FaultCode, HELLO_MAP, Message, NO_SEAT, TOKEN, Welcome,
+    EnterAnswer, EnterRequest, FRAME_MAX, FaultCode, HELLO_MAP, Message, NO_SEAT, TOKEN, Welcome,
 };
 use tidegate_segment::board::Board;
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::ledger::NodeCounts;
-use tidegate_segment::os::memfd::{self, Kind};
+use tidegate_segment::os::memfd::{self, MemoryKind};
 use tokio_seqpacket::ancillary::OwnedAncillaryMessage;
 
 use super::*;
@@ -24,16 +24,16 @@ const DEADLINE: Duration = Duration::from_secs(5);
 /// A gate socket in a directory of its own.
 pub(super) struct Door {
     directory: tempfile::TempDir,
-    context: Arc<Agent>,
+    context: Arc<AgentState>,
 }
 
 impl Door {
-    pub(super) fn open(connections_max: usize, change: impl FnOnce(&mut Settings)) -> Self {
+    pub(super) fn open(connections_max: usize, change: impl FnOnce(&mut DoorSettings)) -> Self {
         Self::of(agent_for(connections_max), change)
     }
 
     /// A socket of this agent.
-    pub(super) fn of(context: Arc<Agent>, change: impl FnOnce(&mut Settings)) -> Self {
+    pub(super) fn of(context: Arc<AgentState>, change: impl FnOnce(&mut DoorSettings)) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut settings = settings(directory.path());
         change(&mut settings);
@@ -134,7 +134,11 @@ impl Peer {
     }
 
     /// Asks, and hands the verdict to `check`.
-    pub(super) async fn enter<T>(&self, ask: Ask<'_>, check: impl FnOnce(Answer<'_>) -> T) -> T {
+    pub(super) async fn enter<T>(
+        &self,
+        ask: EnterRequest<'_>,
+        check: impl FnOnce(EnterAnswer<'_>) -> T,
+    ) -> T {
         self.say(&Message::Enter(ask)).await;
         self.hear(|message| {
             let Message::Verdict(answer) = message else {
@@ -146,9 +150,9 @@ impl Peer {
     }
 
     pub(super) async fn admitted(&self, resource: &str) -> [u8; TOKEN] {
-        self.enter(Ask::of(resource), |answer| match answer {
-            Answer::Admitted { token, .. } => token,
-            refused @ Answer::Refused { .. } => panic!("{refused:?}"),
+        self.enter(EnterRequest::of(resource), |answer| match answer {
+            EnterAnswer::Admitted { token, .. } => token,
+            refused @ EnterAnswer::Refused { .. } => panic!("{refused:?}"),
         })
         .await
     }
@@ -189,8 +193,8 @@ async fn a_service_that_maps_gets_a_seat_and_both_pages() {
     }
     let [board, ledger] = files.try_into().unwrap();
     let words = |words: u64| usize::try_from(words).unwrap();
-    let page = memfd::open(Kind::Board, &board, words(board_words)).unwrap();
-    memfd::open(Kind::Ledger, &ledger, words(ledger_words)).unwrap();
+    let page = memfd::open(MemoryKind::Board, &board, words(board_words)).unwrap();
+    memfd::open(MemoryKind::Ledger, &ledger, words(ledger_words)).unwrap();
     let board = Board::open(page).unwrap();
     assert_eq!(board.generation(), board_generation);
     let info = board.seat_info(seat).unwrap();
@@ -231,8 +235,8 @@ async fn rules_hold_over_the_socket_and_permits_come_back_by_exit() {
     );
     let peer = door.greeted().await;
     let token = peer.admitted("a").await;
-    peer.enter(Ask::of("a"), |answer| {
-        let Answer::Refused {
+    peer.enter(EnterRequest::of("a"), |answer| {
+        let EnterAnswer::Refused {
             kind,
             reason,
             retry,
@@ -302,7 +306,7 @@ async fn a_thousand_connections_at_once_are_served() {
     }
     for peer in &peers {
         peer.say(&hello(0)).await;
-        peer.say(&Message::Enter(Ask::of("a"))).await;
+        peer.say(&Message::Enter(EnterRequest::of("a"))).await;
     }
     for peer in &peers {
         peer.hear(|message| assert!(matches!(message, Message::Welcome(_))))

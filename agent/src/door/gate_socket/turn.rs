@@ -6,22 +6,22 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use tidegate_abi::message::Ask;
-use tidegate_segment::gate::{Request, Verdict};
+use tidegate_abi::message::EnterRequest;
+use tidegate_segment::gate::{GateVerdict, Request};
 use tidegate_segment::sync::{Ordering, Word};
 
 use crate::door::arguments::Arguments;
-use crate::places::{Holder, NoPlace, Place, Places};
+use crate::places::{HeldPlaces, Holder, NoPlace, Places};
 use crate::tenant::Tenant;
 use crate::tenant::decide::Waits;
-use crate::tenant::permit::Token;
+use crate::tenant::permit::PermitToken;
 use crate::tenant::proxy_seats::SeatedCaller;
 use crate::tenant::question::Question;
 
 /// The token of a permit that is asked for, and its place.
 pub(super) struct Drawn {
-    pub(super) token: Token,
-    pub(super) place: Place,
+    pub(super) token: PermitToken,
+    pub(super) place: HeldPlaces,
 }
 
 /// How long a request is kept after its turn has come, ns; a caller that comes later has gone away.
@@ -33,14 +33,14 @@ pub(super) struct Turn {
     until_ns: Arc<Word>,
     /// Who asks, in the seat that the decision counts in.
     caller: SeatedCaller,
-    decision: Pin<Box<dyn Future<Output = Verdict> + Send>>,
+    decision: Pin<Box<dyn Future<Output = GateVerdict> + Send>>,
     /// Taken once it waits.
-    place: Option<Place>,
+    place: Option<HeldPlaces>,
 }
 
 /// How far a request is.
 pub(super) enum Now {
-    Decided(Verdict),
+    Decided(GateVerdict),
     Held { wait_us: u32 },
 }
 
@@ -49,7 +49,7 @@ impl Turn {
     pub(super) fn begin(
         tenant: Arc<Tenant>,
         (caller, waits): (SeatedCaller, Waits<'static>),
-        ask: &Ask<'_>,
+        ask: &EnterRequest<'_>,
     ) -> Self {
         let names = [ask.resource, ask.origin, ask.context].map(str::to_owned);
         let (count, direction, class) = (ask.count, ask.direction, ask.class);
@@ -125,7 +125,7 @@ impl Turn {
 
 /// The requests that wait, each with the place of its permit.
 #[derive(Default)]
-pub(super) struct Turns(HashMap<Token, (Place, Turn)>);
+pub(super) struct Turns(HashMap<PermitToken, (HeldPlaces, Turn)>);
 
 impl Turns {
     pub(super) fn is_empty(&self) -> bool {
@@ -137,7 +137,7 @@ impl Turns {
         self.0.insert(drawn.token, (drawn.place, turn));
     }
 
-    pub(super) fn take(&mut self, token: &Token) -> Option<(Place, Turn)> {
+    pub(super) fn take(&mut self, token: &PermitToken) -> Option<(HeldPlaces, Turn)> {
         self.0.remove(token)
     }
 

@@ -13,10 +13,10 @@ use super::connection::Bounded;
 use super::exchange::{Served, close};
 use crate::door::accept::Failures;
 use crate::door::socket_file::SocketFile;
-use crate::host::Agent;
+use crate::host::AgentState;
 use crate::host::peer::{self, Peer};
-use crate::host::tenants::Named;
-use crate::places::{Holder, Place};
+use crate::host::tenants::NamedTenant;
+use crate::places::{HeldPlaces, Holder};
 use crate::tenant::Tenant;
 use crate::tenant::callers;
 use crate::tenant::peer_scope::PeerScope;
@@ -26,14 +26,14 @@ use crate::tenant::proxy_seats::SeatedCaller;
 #[derive(Debug, Clone)]
 pub(super) struct View {
     /// The own tenant.
-    pub(super) own: Named,
+    pub(super) own: NamedTenant,
     /// Whether it sees the others too.
     pub(super) sees_all: bool,
 }
 
 impl View {
     /// All tenants, for who belongs to the default one.
-    pub(super) fn of_all(context: &Agent) -> Self {
+    pub(super) fn of_all(context: &AgentState) -> Self {
         Self {
             own: context.tenants.default_one().clone(),
             sees_all: true,
@@ -41,7 +41,7 @@ impl View {
     }
 
     /// The tenants in it.
-    pub(super) fn tenants(&self, context: &Agent) -> Vec<Named> {
+    pub(super) fn tenants(&self, context: &AgentState) -> Vec<NamedTenant> {
         if self.sees_all {
             return context.tenants.iter().cloned().collect();
         }
@@ -61,7 +61,7 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    fn of(socket: &UnixStream, context: &Agent) -> io::Result<(Self, Place)> {
+    fn of(socket: &UnixStream, context: &AgentState) -> io::Result<(Self, HeldPlaces)> {
         let peer = Peer::of(socket)?;
         let holder = peer.holder();
         let place = context.bounds.http_connections.take(holder);
@@ -80,7 +80,7 @@ impl Caller {
 
     /// The same for the gate, in the seat in which its requests count. A group that nobody asked from before is known
     /// with the next tick; until then its requests count in the host.
-    pub(super) fn seated(&self, context: &Agent) -> SeatedCaller {
+    pub(super) fn seated(&self, context: &AgentState) -> SeatedCaller {
         let (scope, tenant) = (&self.scope, self.tenant());
         if scope.takes_look(tenant.board().now_ns()) && !scope.look_at_known(&*context.scopes) {
             let (scope, scopes) = (Arc::clone(scope), Arc::clone(&context.scopes));
@@ -100,7 +100,7 @@ impl Caller {
     }
 
     /// The same with its name.
-    pub(super) const fn named(&self) -> &Named {
+    pub(super) const fn named(&self) -> &NamedTenant {
         &self.view.own
     }
 }
@@ -110,7 +110,7 @@ impl Caller {
 pub(super) struct Callers {
     listener: UnixListener,
     file: Box<SocketFile<UnixListener>>,
-    context: Arc<Agent>,
+    context: Arc<AgentState>,
     failures: Failures,
 }
 
@@ -118,7 +118,7 @@ impl Callers {
     pub(super) const fn new(
         listener: UnixListener,
         file: Box<SocketFile<UnixListener>>,
-        context: Arc<Agent>,
+        context: Arc<AgentState>,
     ) -> Self {
         Self {
             listener,
@@ -144,7 +144,7 @@ impl Callers {
         }
     }
 
-    async fn accept(&mut self) -> (Bounded<UnixStream, Place>, Caller) {
+    async fn accept(&mut self) -> (Bounded<UnixStream, HeldPlaces>, Caller) {
         loop {
             let accepted = tokio::select! {
                 accepted = self.listener.accept() => accepted,
@@ -171,7 +171,7 @@ impl Callers {
 }
 
 /// Answers a connection over the bound and ends it. A fresh socket has room for the answer.
-async fn refuse(socket: UnixStream, why: io::Error, told: Place) {
+async fn refuse(socket: UnixStream, why: io::Error, told: HeldPlaces) {
     if let Err(error) = socket.try_write(over_the_bound(&why).as_bytes()) {
         tracing::debug!(event = "turned_away_unheard", %error, "a connection over the bound was not told so");
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-use crate::places::Place;
+use crate::places::HeldPlaces;
 
 /// The head of a question comes within this time of its first byte, the first one of the connection's begin.
 pub(super) const HEAD_WITHIN: Duration = Duration::from_secs(5);
@@ -31,7 +31,7 @@ pub(super) enum Stage {
 }
 
 /// What a connection holds for as long as it is there.
-pub(super) trait Held {
+pub(super) trait ConnectionHoldings {
     /// Hears what the connection is at.
     fn comes_to(&self, _stage: Stage) {}
     /// Hears that it ends since no whole head came in time.
@@ -42,7 +42,7 @@ pub(super) trait Held {
     }
 }
 
-impl Held for Place {}
+impl ConnectionHoldings for HeldPlaces {}
 
 /// A stream with its place. Reading and writing fail once its time is over, however slowly bytes come or go, so that
 /// it keeps others out for a bounded time.
@@ -58,7 +58,7 @@ pub(super) struct Bounded<S, P> {
     place: P,
 }
 
-impl<S, P: Held> Bounded<S, P> {
+impl<S, P: ConnectionHoldings> Bounded<S, P> {
     /// A stream that has just begun. Must run inside the runtime.
     pub(super) fn new(stream: S, place: P) -> Self {
         Self {
@@ -135,7 +135,7 @@ impl HeadEnd {
     }
 }
 
-impl<S: AsyncRead + Unpin, P: Held + Unpin> AsyncRead for Bounded<S, P> {
+impl<S: AsyncRead + Unpin, P: ConnectionHoldings + Unpin> AsyncRead for Bounded<S, P> {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -153,7 +153,7 @@ impl<S: AsyncRead + Unpin, P: Held + Unpin> AsyncRead for Bounded<S, P> {
     }
 }
 
-impl<S: AsyncWrite + Unpin, P: Held + Unpin> AsyncWrite for Bounded<S, P> {
+impl<S: AsyncWrite + Unpin, P: ConnectionHoldings + Unpin> AsyncWrite for Bounded<S, P> {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -199,7 +199,7 @@ mod tests {
 
     use super::*;
 
-    impl Held for () {}
+    impl ConnectionHoldings for () {}
 
     const HEAD: &[u8] = b"GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n";
 

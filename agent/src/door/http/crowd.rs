@@ -9,7 +9,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 
-use super::connection::{Held, Stage};
+use super::connection::{ConnectionHoldings, Stage};
 use super::turned::{Turned, Why};
 
 /// Where all connections are being answered, a new one waits for this time for a place.
@@ -17,7 +17,7 @@ const PLACE_WITHIN: Duration = Duration::from_secs(2);
 
 /// The connections, in the order in which they came.
 #[derive(Debug)]
-pub(super) struct Crowd {
+pub(super) struct ConnectionQueue {
     most: usize,
     there: Mutex<There>,
     left: Notify,
@@ -39,15 +39,15 @@ struct Member {
 
 /// A place in the crowd, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Chair {
-    crowd: Arc<Crowd>,
+pub(super) struct ConnectionPlace {
+    crowd: Arc<ConnectionQueue>,
     number: u64,
     asked: Arc<AtomicBool>,
     /// `None` once it was told to end.
     end: Option<oneshot::Receiver<()>>,
 }
 
-impl Crowd {
+impl ConnectionQueue {
     /// Nobody yet, and so many at most.
     pub(super) fn new(most: usize, turned: Arc<Turned>) -> Arc<Self> {
         Arc::new(Self {
@@ -59,7 +59,7 @@ impl Crowd {
     }
 
     /// A place for a connection that has just come; `None` if every other is being answered and stays so.
-    pub(super) async fn join(self: &Arc<Self>) -> Option<Chair> {
+    pub(super) async fn join(self: &Arc<Self>) -> Option<ConnectionPlace> {
         let joined = tokio::time::timeout(PLACE_WITHIN, async {
             loop {
                 let left = self.left.notified();
@@ -76,7 +76,7 @@ impl Crowd {
         joined
     }
 
-    fn try_join(self: &Arc<Self>) -> Option<Chair> {
+    fn try_join(self: &Arc<Self>) -> Option<ConnectionPlace> {
         let mut there = self.there.lock();
         if there.members.len() >= self.most {
             // Relaxed: one that asks in this moment and is ended asks again.
@@ -94,7 +94,7 @@ impl Crowd {
             asked: Arc::clone(&asked),
             end,
         });
-        Some(Chair {
+        Some(ConnectionPlace {
             crowd: Arc::clone(self),
             number,
             asked,
@@ -103,7 +103,7 @@ impl Crowd {
     }
 }
 
-impl Held for Chair {
+impl ConnectionHoldings for ConnectionPlace {
     fn comes_to(&self, stage: Stage) {
         let asked = stage == Stage::Asked;
         self.asked.store(asked, Ordering::Relaxed);
@@ -132,7 +132,7 @@ impl Held for Chair {
     }
 }
 
-impl Drop for Chair {
+impl Drop for ConnectionPlace {
     fn drop(&mut self) {
         let mut there = self.crowd.there.lock();
         there.members.retain(|member| member.number != self.number);

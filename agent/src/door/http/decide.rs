@@ -9,18 +9,18 @@ use axum::response::{IntoResponse as _, Response};
 use serde::Serialize;
 use serde_json::json;
 use tidegate_segment::clock::monotonic_ns;
-use tidegate_segment::gate::Verdict;
+use tidegate_segment::gate::GateVerdict;
 
 use super::answer::{self, Json, Wrong};
 use super::caller::Caller;
 use super::fields::Fields;
 use super::input::{self, ADMIT, ENTER, EXIT, Question};
-use crate::host::Agent;
+use crate::host::AgentState;
 use crate::tenant::decide::Waits;
 use crate::tenant::permit;
 
 #[derive(Serialize)]
-struct Given {
+struct EnteredRequest {
     admitted: bool,
     permit: String,
     wait_ms: u32,
@@ -28,7 +28,7 @@ struct Given {
 
 /// Asks for a permit. It ends by the clock, since no process holds it.
 pub(super) async fn enter(
-    State(context): State<Arc<Agent>>,
+    State(context): State<Arc<AgentState>>,
     ConnectInfo(caller): ConnectInfo<Caller>,
     body: Bytes,
 ) -> Result<Response, Wrong> {
@@ -41,20 +41,20 @@ pub(super) async fn enter(
     let waits = Waits::at_most(context.max_wait);
     let seated = caller.seated(&context);
     match tenant.decide(&seated, &question.with(&args), waits).await {
-        Verdict::Admitted(pass) => {
+        GateVerdict::Admitted(pass) => {
             let life_ns = u64::try_from(context.permit_time_to_live.as_nanos());
             let ends_ns = monotonic_ns().saturating_add(life_ns.unwrap_or(u64::MAX));
             let mut permits = tenant.timed_permits().lock();
             permits.hold(token, seated.permit(pass), place, ends_ns);
-            Ok(Json(Given {
+            Ok(Json(EnteredRequest {
                 admitted: true,
                 permit: input::token_text(&token),
                 wait_ms: whole_ms(pass.waited_ns),
             })
             .into_response())
         }
-        Verdict::Refused(refusal) => Ok(answer::refused(tenant, &refusal)),
-        Verdict::Stale => Err(stale()),
+        GateVerdict::Refused(refusal) => Ok(answer::refused(tenant, &refusal)),
+        GateVerdict::Stale => Err(stale()),
     }
 }
 
@@ -82,7 +82,7 @@ pub(super) async fn exit(
 
 /// Decides once and holds nothing.
 pub(super) async fn admit(
-    State(context): State<Arc<Agent>>,
+    State(context): State<Arc<AgentState>>,
     ConnectInfo(caller): ConnectInfo<Caller>,
     uri: Uri,
 ) -> Result<Response, Wrong> {
@@ -94,9 +94,9 @@ pub(super) async fn admit(
         .decide_once(&caller.seated(&context), &question.with(&args), waits)
         .await
     {
-        Verdict::Admitted(_given_back) => Ok(Json(json!({"admitted": true})).into_response()),
-        Verdict::Refused(refusal) => Ok(answer::refused(tenant, &refusal)),
-        Verdict::Stale => Err(stale()),
+        GateVerdict::Admitted(_given_back) => Ok(Json(json!({"admitted": true})).into_response()),
+        GateVerdict::Refused(refusal) => Ok(answer::refused(tenant, &refusal)),
+        GateVerdict::Stale => Err(stale()),
     }
 }
 

@@ -27,7 +27,7 @@ use super::caller::Caller;
 use crate::host::bounds::{
     BODY_BYTES, BODY_WITHIN, Bounds, DRAINED_BYTES, DRAINED_WITHIN, HEAD_BYTES,
 };
-use crate::places::{Holder, NoPlace, Place};
+use crate::places::{HeldPlaces, Holder, NoPlace};
 
 /// Bodies and answers up to this length are part of what a connection costs, bytes.
 const SMALL: usize = 4096;
@@ -88,7 +88,7 @@ impl Served {
         &self,
         headers: &HeaderMap,
         mut body: Incoming,
-    ) -> Result<(Bytes, Option<Place>), Wrong> {
+    ) -> Result<(Bytes, Option<HeldPlaces>), Wrong> {
         let place = match self.room_for(&body) {
             Ok(place) => place,
             Err(wrong) => {
@@ -110,7 +110,7 @@ impl Served {
     }
 
     /// Room for a body, by what its head says of it; none is needed for a short one.
-    fn room_for(&self, body: &Incoming) -> Result<Option<Place>, Wrong> {
+    fn room_for(&self, body: &Incoming) -> Result<Option<HeldPlaces>, Wrong> {
         let longest = body.size_hint().upper();
         let longest = longest.map_or(BODY_BYTES, |most| {
             usize::try_from(most).unwrap_or(usize::MAX)
@@ -148,7 +148,7 @@ pub(super) fn room_for_answer(
     bounds: &Bounds,
     holder: Holder,
     bytes: usize,
-) -> Result<Option<Place>, Wrong> {
+) -> Result<Option<HeldPlaces>, Wrong> {
     if bytes <= SMALL {
         return Ok(None);
     }
@@ -157,9 +157,9 @@ pub(super) fn room_for_answer(
 }
 
 /// These bytes, which hold a place until they are sent.
-pub(super) fn kept(bytes: Bytes, place: Option<Place>) -> Bytes {
+pub(super) fn kept(bytes: Bytes, place: Option<HeldPlaces>) -> Bytes {
     match place {
-        Some(place) => Bytes::from_owner(Kept {
+        Some(place) => Bytes::from_owner(UnsentAnswer {
             bytes,
             _place: place,
         }),
@@ -172,12 +172,12 @@ pub(super) fn kept(bytes: Bytes, place: Option<Place>) -> Bytes {
 pub(super) struct Counted;
 
 /// An answer that is not sent yet.
-struct Kept {
+struct UnsentAnswer {
     bytes: Bytes,
-    _place: Place,
+    _place: HeldPlaces,
 }
 
-impl AsRef<[u8]> for Kept {
+impl AsRef<[u8]> for UnsentAnswer {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }

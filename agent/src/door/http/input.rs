@@ -1,7 +1,9 @@
 //! What a caller sends, read and checked.
 
 use serde_json::Value;
-use tidegate_abi::argument::{Arg, Kind, boolean_hash, float_hash, natural_hash, text_hash};
+use tidegate_abi::argument::{
+    Arg, ArgumentKind, boolean_hash, float_hash, natural_hash, text_hash,
+};
 use tidegate_abi::check_name;
 use tidegate_abi::decision::{Class, Direction, Outcome};
 use tidegate_abi::message::{ARGS_MAX, TOKEN, VALUES_MAX};
@@ -12,7 +14,7 @@ use super::answer::Wrong;
 use super::fields::{Fields, Form, not_allowed};
 use crate::door::arguments::Arguments;
 use crate::schema::source::shown;
-use crate::tenant::permit::Token;
+use crate::tenant::permit::PermitToken;
 use crate::tenant::question;
 
 /// Body of `POST /v1/enter`.
@@ -148,10 +150,10 @@ fn arguments(given: &[Value]) -> Result<Arguments, Wrong> {
 /// Hashes a value. A whole number is an int where it fits, else a long; any other is a double.
 fn value(argument: &Value, place: u32) -> Result<u64, Wrong> {
     match argument {
-        Value::String(text) => Ok(text_hash(Kind::Text, text)),
+        Value::String(text) => Ok(text_hash(ArgumentKind::Text, text)),
         Value::Bool(flag) => Ok(boolean_hash(*flag)),
         Value::Number(number) => Ok(number.as_i64().map_or_else(
-            || float_hash(Kind::Double, number.as_f64().unwrap_or(0.0)),
+            || float_hash(ArgumentKind::Double, number.as_f64().unwrap_or(0.0)),
             natural_hash,
         )),
         Value::Null | Value::Array(_) | Value::Object(_) => {
@@ -161,7 +163,7 @@ fn value(argument: &Value, place: u32) -> Result<u64, Wrong> {
 }
 
 /// The permit's token and how the request ended.
-pub(super) fn ended(mut fields: Fields) -> Result<(Token, Outcome), Wrong> {
+pub(super) fn ended(mut fields: Fields) -> Result<(PermitToken, Outcome), Wrong> {
     let permit = fields.needed("permit", A_PERMIT)?;
     let token =
         token(&permit).ok_or_else(|| not_allowed("permit", &Value::String(permit), A_PERMIT))?;
@@ -172,11 +174,11 @@ pub(super) fn ended(mut fields: Fields) -> Result<(Token, Outcome), Wrong> {
 }
 
 /// A token as a caller sees it.
-pub(super) fn token_text(token: &Token) -> String {
+pub(super) fn token_text(token: &PermitToken) -> String {
     format!("{:032x}", u128::from_be_bytes(*token))
 }
 
-fn token(text: &str) -> Option<Token> {
+fn token(text: &str) -> Option<PermitToken> {
     let digits = text.len() == 2 * TOKEN && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let number = u128::from_str_radix(text, 16).ok()?;
     digits.then(|| number.to_be_bytes())

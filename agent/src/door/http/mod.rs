@@ -35,9 +35,9 @@ use tokio::net::{TcpListener, UnixListener};
 
 use super::kind::{Door, DoorKind, Working};
 use super::open_error::OpenError;
-use super::settings::Settings;
+use super::settings::DoorSettings;
 use super::socket_file::SocketFile;
-use crate::host::Agent;
+use crate::host::AgentState;
 use answer::Routes;
 use caller::Callers;
 use reports::{Report, Reports};
@@ -72,7 +72,7 @@ impl Listeners {
     /// # Errors
     /// Something lies at the path, the address is not a loopback one or is taken, or the system
     /// refuses.
-    pub fn open(settings: &Settings) -> Result<Self, OpenError> {
+    pub fn open(settings: &DoorSettings) -> Result<Self, OpenError> {
         let kind = (SocketType::STREAM, BACKLOG);
         let take = |socket: OwnedFd| UnixListener::from_std(socket.into());
         let (file, unix) = SocketFile::place(settings, FILE_NAME, kind, take)?;
@@ -90,7 +90,7 @@ impl Listeners {
         })
     }
 
-    async fn answer(self, context: Arc<Agent>) {
+    async fn answer(self, context: Arc<AgentState>) {
         let reports = Extension(Reports::new(Arc::clone(&context)));
         if let Some(metrics) = self.metrics {
             let turned = Turned::new(Arc::clone(&context.metrics));
@@ -114,7 +114,7 @@ impl Door for Listeners {
         self.metrics.as_ref()?.local_addr().ok()
     }
 
-    fn serve(self: Box<Self>, agent: Arc<Agent>) -> Working<'static> {
+    fn serve(self: Box<Self>, agent: Arc<AgentState>) -> Working<'static> {
         Box::pin(self.answer(agent))
     }
 }
@@ -129,10 +129,10 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 struct Route {
     method: &'static str,
     path: &'static str,
-    handler: MethodRouter<Arc<Agent>>,
+    handler: MethodRouter<Arc<AgentState>>,
 }
 
-fn asked(path: &'static str, handler: MethodRouter<Arc<Agent>>) -> Route {
+fn asked(path: &'static str, handler: MethodRouter<Arc<AgentState>>) -> Route {
     Route {
         method: "GET",
         path,
@@ -140,7 +140,7 @@ fn asked(path: &'static str, handler: MethodRouter<Arc<Agent>>) -> Route {
     }
 }
 
-fn sent(path: &'static str, handler: MethodRouter<Arc<Agent>>) -> Route {
+fn sent(path: &'static str, handler: MethodRouter<Arc<AgentState>>) -> Route {
     Route {
         method: "POST",
         path,
@@ -172,7 +172,7 @@ fn told_to_callers() -> Vec<Route> {
 }
 
 /// Answers on these routes, and says in JSON what there is to who asks for another one.
-fn router(routes: Vec<Route>) -> Router<Arc<Agent>> {
+fn router(routes: Vec<Route>) -> Router<Arc<AgentState>> {
     let there = routes.iter().map(|route| (route.path, route.method));
     let there = Arc::new(there.collect::<Routes>());
     let elsewhere = Arc::clone(&there);

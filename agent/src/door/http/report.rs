@@ -15,13 +15,13 @@ use super::caller::Caller;
 use super::fields::Fields;
 use super::input::{self, EXPLAIN};
 use super::reports::{Report, Reports};
-use crate::host::Agent;
-use crate::host::tenants::Named;
+use crate::host::AgentState;
+use crate::host::tenants::NamedTenant;
 use crate::report::explain::ExplainReport;
 use crate::schema::source::shown;
 
 /// A report, as far as the caller may see it.
-pub(super) fn told(report: Report) -> MethodRouter<Arc<Agent>> {
+pub(super) fn told(report: Report) -> MethodRouter<Arc<AgentState>> {
     get(
         async move |ConnectInfo(caller): ConnectInfo<Caller>,
                     Extension(reports): Extension<Arc<Reports>>| {
@@ -31,7 +31,7 @@ pub(super) fn told(report: Report) -> MethodRouter<Arc<Agent>> {
 }
 
 pub(super) async fn explain(
-    State(context): State<Arc<Agent>>,
+    State(context): State<Arc<AgentState>>,
     Extension(reports): Extension<Arc<Reports>>,
     ConnectInfo(caller): ConnectInfo<Caller>,
     uri: Uri,
@@ -41,7 +41,7 @@ pub(super) async fn explain(
     let tenant = input::name(&mut fields, "tenant")?;
     let named = tenant_of(tenant, &caller, &context)?;
     let asked = name.clone();
-    let explain = move |context: &Agent| ExplainReport::of(context, &named, &asked);
+    let explain = move |context: &AgentState| ExplainReport::of(context, &named, &asked);
     let explained = reports.once(caller.holder, explain).await?;
     explained.map(Json).ok_or_else(|| {
         let text = format!(
@@ -53,7 +53,11 @@ pub(super) async fn explain(
 }
 
 /// The tenant of this name, where the caller may see it; its own without a name.
-fn tenant_of(name: Option<String>, caller: &Caller, context: &Agent) -> Result<Named, Wrong> {
+fn tenant_of(
+    name: Option<String>,
+    caller: &Caller,
+    context: &AgentState,
+) -> Result<NamedTenant, Wrong> {
     let Some(name) = name else {
         return Ok(caller.named().clone());
     };
@@ -84,7 +88,7 @@ pub(super) async fn healthz() -> &'static str {
 }
 
 /// Whether its ticks come, so that adaptive limits are in force.
-pub(super) async fn readyz(State(context): State<Arc<Agent>>) -> Result<&'static str, Wrong> {
+pub(super) async fn readyz(State(context): State<Arc<AgentState>>) -> Result<&'static str, Wrong> {
     if context.control.snapshot().scopes.is_empty() {
         return Err(Wrong::new(
             StatusCode::SERVICE_UNAVAILABLE,

@@ -21,7 +21,7 @@ use super::answer::{JSON, Wrong, json_line};
 use super::caller::{Caller, View};
 use super::exchange::{Counted, busy, kept, room_for_answer};
 use super::line::{Lines, WITHIN};
-use crate::host::Agent;
+use crate::host::AgentState;
 use crate::places::Holder;
 use crate::report::status::{self, ResourceReport, ScopeReport, StatusReport};
 use crate::report::{fill, rules};
@@ -53,7 +53,7 @@ impl Report {
     }
 
     /// Makes the text. `length` is that of the last one.
-    fn make(self, view: &View, context: &Agent, length: usize) -> Result<Vec<u8>, Wrong> {
+    fn make(self, view: &View, context: &AgentState, length: usize) -> Result<Vec<u8>, Wrong> {
         let seen = &view.tenants(context);
         match self {
             Self::Status => json(&StatusReport::of(context, seen)),
@@ -151,13 +151,13 @@ impl Texts {
 /// All reports, of both HTTP doors.
 #[derive(Debug)]
 pub(super) struct Reports {
-    context: Arc<Agent>,
+    context: Arc<AgentState>,
     lines: Lines,
     texts: Arc<Mutex<Texts>>,
 }
 
 impl Reports {
-    pub(super) fn new(context: Arc<Agent>) -> Arc<Self> {
+    pub(super) fn new(context: Arc<AgentState>) -> Arc<Self> {
         Arc::new(Self {
             context,
             lines: Lines::default(),
@@ -198,7 +198,7 @@ impl Reports {
     pub(super) async fn once<T: Send + 'static>(
         &self,
         holder: Holder,
-        make: impl FnOnce(&Agent) -> T + Send + 'static,
+        make: impl FnOnce(&AgentState) -> T + Send + 'static,
     ) -> Result<T, Wrong> {
         let texts = self.turn(holder).await?;
         let context = Arc::clone(&self.context);

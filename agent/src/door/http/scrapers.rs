@@ -8,11 +8,11 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::answer::over_the_bound;
 use super::connection::Bounded;
-use super::crowd::{Chair, Crowd};
+use super::crowd::{ConnectionPlace, ConnectionQueue};
 use super::exchange::Served;
 use super::turned::Turned;
 use crate::door::accept::Failures;
-use crate::host::Agent;
+use crate::host::AgentState;
 use crate::places::{Holder, NoPlace};
 
 /// Most connections at once.
@@ -28,16 +28,20 @@ const UNKNOWN: Holder = Holder {
 #[derive(Debug)]
 pub(super) struct Scrapers {
     listener: TcpListener,
-    crowd: Arc<Crowd>,
-    context: Arc<Agent>,
+    crowd: Arc<ConnectionQueue>,
+    context: Arc<AgentState>,
     failures: Failures,
 }
 
 impl Scrapers {
-    pub(super) fn new(listener: TcpListener, context: Arc<Agent>, turned: Arc<Turned>) -> Self {
+    pub(super) fn new(
+        listener: TcpListener,
+        context: Arc<AgentState>,
+        turned: Arc<Turned>,
+    ) -> Self {
         Self {
             listener,
-            crowd: Crowd::new(SCRAPERS_MAX, turned),
+            crowd: ConnectionQueue::new(SCRAPERS_MAX, turned),
             context,
             failures: Failures::new("http.metrics_listen"),
         }
@@ -57,7 +61,7 @@ impl Scrapers {
         }
     }
 
-    async fn accept(&mut self) -> Bounded<TcpStream, Chair> {
+    async fn accept(&mut self) -> Bounded<TcpStream, ConnectionPlace> {
         loop {
             match self.listener.accept().await {
                 Ok((stream, _address)) => {
@@ -93,7 +97,7 @@ mod tests {
     const DEADLINE: Duration = Duration::from_secs(30);
 
     /// The port, served, and what it counts.
-    fn port() -> (tempfile::TempDir, SocketAddr, Arc<Agent>) {
+    fn port() -> (tempfile::TempDir, SocketAddr, Arc<AgentState>) {
         let directory = tempfile::tempdir().unwrap();
         let mut settings = settings(directory.path());
         settings.metrics_listen = Some(SocketAddr::from(([127, 0, 0, 1], 0)));

@@ -17,7 +17,7 @@ pub(super) struct Door {
     _directory: tempfile::TempDir,
     path: PathBuf,
     metrics: Option<SocketAddr>,
-    pub(super) context: Arc<Agent>,
+    pub(super) context: Arc<AgentState>,
 }
 
 /// What came back.
@@ -33,12 +33,12 @@ impl Door {
         UnixStream::connect(&self.path).await.unwrap()
     }
 
-    fn open(change: impl FnOnce(&mut Settings)) -> Self {
+    fn open(change: impl FnOnce(&mut DoorSettings)) -> Self {
         Self::of(agent(), change)
     }
 
     /// A door to this agent.
-    pub(super) fn of(context: Arc<Agent>, change: impl FnOnce(&mut Settings)) -> Self {
+    pub(super) fn of(context: Arc<AgentState>, change: impl FnOnce(&mut DoorSettings)) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut settings = settings(directory.path());
         change(&mut settings);

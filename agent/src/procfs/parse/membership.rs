@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::lines;
 use super::mount_info::CgroupMount;
-use crate::procfs::Fault;
+use crate::procfs::NoValue;
 
 /// The path of a process in each hierarchy, as the file tells it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -41,8 +41,8 @@ impl Membership {
 /// Reads the file. Lines that are not `number:controllers:path` are skipped.
 ///
 /// # Errors
-/// [`Fault::Empty`] if no line is one.
-pub(crate) fn parse(bytes: &[u8]) -> Result<Membership, Fault> {
+/// [`NoValue::Empty`] if no line is one.
+pub(crate) fn parse(bytes: &[u8]) -> Result<Membership, NoValue> {
     let mut read = Membership::default();
     for line in lines(bytes) {
         let mut parts = line.splitn(3, |&byte| byte == b':');
@@ -67,7 +67,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Membership, Fault> {
         }
     }
     if read == Membership::default() {
-        Err(Fault::Empty)
+        Err(NoValue::Empty)
     } else {
         Ok(read)
     }
@@ -103,10 +103,10 @@ mod tests {
 
     #[test]
     fn odd_lines_are_skipped_and_an_empty_file_is_a_fault() {
-        assert_eq!(parse(b""), Err(Fault::Empty));
+        assert_eq!(parse(b""), Err(NoValue::Empty));
         assert_eq!(
             parse(b"nonsense\n1:cpu\n1:cpu:relative\n"),
-            Err(Fault::Empty)
+            Err(NoValue::Empty)
         );
         let read = parse(b"0::/gone (deleted)\n").unwrap();
         assert_eq!(read.v2(), Some(Path::new("/gone")));

@@ -1,13 +1,13 @@
 //! What the kernel's text files have in common, and those that say where files are: pure functions over bytes.
 //!
-//! All of them skip lines they do not know, never panic, and say [`Fault`] instead of guessing. A
+//! All of them skip lines they do not know, never panic, and say [`NoValue`] instead of guessing. A
 //! number that does not fit 64 bits is malformed.
 
 pub(crate) mod innermost_pid;
 pub(crate) mod membership;
 pub(crate) mod mount_info;
 
-use super::Fault;
+use super::NoValue;
 
 /// The lines of a file that hold anything.
 pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -36,26 +36,26 @@ pub(crate) fn number(word: &[u8]) -> Option<u64> {
 /// The number after `key` in a file of `key number` lines, such as `cpu.stat`.
 ///
 /// # Errors
-/// [`Fault::NoField`] without such a line, [`Fault::Malformed`] without a number on it.
-pub(crate) fn field(bytes: &[u8], key: &'static str) -> Result<u64, Fault> {
+/// [`NoValue::NoField`] without such a line, [`NoValue::Malformed`] without a number on it.
+pub(crate) fn field(bytes: &[u8], key: &'static str) -> Result<u64, NoValue> {
     let mut found = lines(bytes).map(words).filter_map(|mut words| {
         let first = words.next()?;
         (first == key.as_bytes()).then(|| words.next().and_then(number))
     });
     found
         .next()
-        .ok_or(Fault::NoField(key))?
-        .ok_or(Fault::Malformed(key))
+        .ok_or(NoValue::NoField(key))?
+        .ok_or(NoValue::Malformed(key))
 }
 
 /// The number that is all a file holds, such as `cpuacct.usage`.
 ///
 /// # Errors
-/// [`Fault::Empty`] or [`Fault::Malformed`].
-pub(crate) fn sole_number(bytes: &[u8], name: &'static str) -> Result<u64, Fault> {
+/// [`NoValue::Empty`] or [`NoValue::Malformed`].
+pub(crate) fn sole_number(bytes: &[u8], name: &'static str) -> Result<u64, NoValue> {
     match bytes.trim_ascii() {
-        [] => Err(Fault::Empty),
-        word => number(word).ok_or(Fault::Malformed(name)),
+        [] => Err(NoValue::Empty),
+        word => number(word).ok_or(NoValue::Malformed(name)),
     }
 }
 
@@ -68,14 +68,14 @@ mod tests {
     fn a_field_is_found_by_its_whole_name() {
         let stat = b"usage_usec 7\nnr_periods 3\nfuture_field x y z\n\nnr_periods_more 9\n";
         assert_eq!(field(stat, "nr_periods"), Ok(3));
-        assert_eq!(field(stat, "usage"), Err(Fault::NoField("usage")));
+        assert_eq!(field(stat, "usage"), Err(NoValue::NoField("usage")));
         assert_eq!(
             field(stat, "future_field"),
-            Err(Fault::Malformed("future_field"))
+            Err(NoValue::Malformed("future_field"))
         );
         assert_eq!(
             field(b"usage_usec", "usage_usec"),
-            Err(Fault::Malformed("usage_usec"))
+            Err(NoValue::Malformed("usage_usec"))
         );
         assert_eq!(field(b"usage_usec 7", "usage_usec"), Ok(7));
     }
@@ -87,8 +87,8 @@ mod tests {
             assert_eq!(number(word.as_bytes()), None, "{word}");
         }
         assert_eq!(sole_number(b" 12\n", "n"), Ok(12));
-        assert_eq!(sole_number(b" \n", "n"), Err(Fault::Empty));
-        assert_eq!(sole_number(b"1 2\n", "n"), Err(Fault::Malformed("n")));
+        assert_eq!(sole_number(b" \n", "n"), Err(NoValue::Empty));
+        assert_eq!(sole_number(b"1 2\n", "n"), Err(NoValue::Malformed("n")));
     }
 
     proptest! {

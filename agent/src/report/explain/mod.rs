@@ -10,22 +10,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tidegate_abi::board::Needs;
 use tidegate_abi::decision::{Mode, RefusalKind};
-use tidegate_segment::board::{Record, Rule as Line, Slot};
+use tidegate_segment::board::{BoardRule as Line, ResourceRecord, Slot};
 use tidegate_segment::clock::monotonic_ns;
 use tidegate_segment::ledger::{LastRefused, NodeCounts};
 
-use super::Word;
+use super::ListedWord;
 use super::facts::HttpPermitsReport;
 use super::rules::ends_in_s;
 use super::status::{ResourceReport, ScopeReport, scopes};
 use super::warnings::WarningReport;
-use crate::host::Agent;
-use crate::host::tenants::Named;
+use crate::host::AgentState;
+use crate::host::tenants::NamedTenant;
 use crate::rule::{Body, Rule, RuleSet};
 use crate::tenant::Tenant;
 use crate::tenant::compile::plain::{Limit, Quantity};
-use crate::tenant::directory::Found;
-use crate::tenant::rule_index::Placed;
+use crate::tenant::directory::FoundSlot;
+use crate::tenant::rule_index::IndexedRule;
 
 /// A resource, explained.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -55,9 +55,9 @@ pub struct RuleNowReport {
     /// Its id.
     pub id: String,
     /// Word for its kind.
-    pub kind: Word,
+    pub kind: ListedWord,
     /// Word for its mode.
-    pub mode: Word,
+    pub mode: ListedWord,
     /// Where it stands.
     pub place: String,
     /// Requests that it refused.
@@ -67,7 +67,7 @@ pub struct RuleNowReport {
     /// The last of them; null before the first.
     pub last: Option<LastRefusalReport>,
     /// Why no request is held against it; null where requests are.
-    pub not_in_force: Option<Word>,
+    pub not_in_force: Option<ListedWord>,
     /// Whether its `strained_count` is in force.
     pub strained: bool,
     /// How long until it ends by itself; null where it does not.
@@ -95,7 +95,7 @@ struct ResourceView<'c> {
     tenant: &'c Tenant,
     resource: &'c str,
     slot: Slot,
-    record: Record,
+    record: ResourceRecord,
     lines: Vec<Line>,
     counts: NodeCounts,
     now_ns: u64,
@@ -104,12 +104,12 @@ struct ResourceView<'c> {
 impl ExplainReport {
     /// Explains a resource of a tenant, without making a new one of it; `None` if nothing has been asked of
     /// it and no rule is for it.
-    pub fn of(context: &Agent, named: &Named, resource: &str) -> Option<Self> {
+    pub fn of(context: &AgentState, named: &NamedTenant, resource: &str) -> Option<Self> {
         let tenant = &*named.tenant;
         let found = tenant.directory().known(resource);
         let limits = tenant.directory().rule_index();
         let (counted_as, place) = match found {
-            Some(Found { slot, overflow }) => {
+            Some(FoundSlot { slot, overflow }) => {
                 let name = if overflow {
                     limits.overflow(resource)
                 } else {
@@ -173,7 +173,7 @@ impl RuleNowReport {
         }
     }
 
-    fn add_warnings(&mut self, named: &Named, set: &RuleSet) {
+    fn add_warnings(&mut self, named: &NamedTenant, set: &RuleSet) {
         let own = set
             .rules()
             .iter()
@@ -197,7 +197,7 @@ impl<'c> ResourceView<'c> {
         })
     }
 
-    fn rule(&self, placed: &Placed<'_>) -> RuleNowReport {
+    fn rule(&self, placed: &IndexedRule<'_>) -> RuleNowReport {
         let number = placed.number();
         let line = self.lines.iter().find(|line| line.number == number);
         let (refused, last) = match line {
@@ -229,7 +229,7 @@ impl<'c> ResourceView<'c> {
 
     /// A plain rule, or a system rule: its figures are with the node. Of several plain rules the one with
     /// the least limit is in force, and of system rules the first stands for all.
-    fn of_node(&self, placed: &Placed<'_>) -> (u64, Option<LastRefused>) {
+    fn of_node(&self, placed: &IndexedRule<'_>) -> (u64, Option<LastRefused>) {
         let number = placed.number();
         if let Body::System(_) = placed.rule.body {
             return self.of_inbound(placed);
@@ -266,7 +266,7 @@ impl<'c> ResourceView<'c> {
     }
 
     /// System rules look at all inbound work, whatever its resource.
-    fn of_inbound(&self, placed: &Placed<'_>) -> (u64, Option<LastRefused>) {
+    fn of_inbound(&self, placed: &IndexedRule<'_>) -> (u64, Option<LastRefused>) {
         let system = self.tenant.directory().rule_index().system();
         let number = Some(placed.number());
         let node = self.tenant.ledger().node(Slot::INBOUND.index);

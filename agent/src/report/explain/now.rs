@@ -1,13 +1,15 @@
 //! How a rule is now, one form for each kind.
 
 use serde_json::{Value, json};
-use tidegate_limits::breaker::tally::Tally;
+use tidegate_limits::breaker::tally::BreakerTally;
 use tidegate_limits::quirks::Quirks;
 use tidegate_limits::strict::RuleLimit;
 use tidegate_limits::warm_up::WarmUp;
 use tidegate_limits::window::{BucketLength, Window};
-use tidegate_segment::board::{FlowLimit, ParamLimit, Rule as Line, RuleKind, Slot, WarmUpNumbers};
-use tidegate_segment::ledger::State;
+use tidegate_segment::board::{
+    BoardRule as Line, FlowLimit, ParamLimit, RuleKind, Slot, WarmUpNumbers,
+};
+use tidegate_segment::ledger::RuleState;
 use tidegate_segment::sync::Ordering;
 
 use super::ResourceView;
@@ -15,13 +17,13 @@ use crate::rule::authority::Listing;
 use crate::rule::flow::{Grade, LimitOrigin, Strategy};
 use crate::rule::{Body, Flow};
 use crate::tenant::directory::part_name;
-use crate::tenant::rule_index::{Part, Placed};
+use crate::tenant::rule_index::{IndexedRule, Part};
 
 const NS_PER_MS: u64 = 1_000_000;
 
 impl ResourceView<'_> {
     /// How a rule is; `line` is what the board has of it, where it is not plain.
-    pub(super) fn now(&self, placed: &Placed<'_>, line: Option<&Line>) -> Value {
+    pub(super) fn now(&self, placed: &IndexedRule<'_>, line: Option<&Line>) -> Value {
         match &placed.rule.body {
             Body::Authority(rule) => {
                 let list = match rule.listing {
@@ -105,7 +107,7 @@ impl ResourceView<'_> {
         self.limit(&compiled.limit, slot, (state, line.quirks))
     }
 
-    fn limit(&self, limit: &FlowLimit, slot: Slot, (state, quirks): (State, Quirks)) -> Value {
+    fn limit(&self, limit: &FlowLimit, slot: Slot, (state, quirks): (RuleState, Quirks)) -> Value {
         match *limit {
             FlowLimit::Concurrency(limit) => {
                 let inflight = self.tenant.seats().node_counts(slot).inflight;
@@ -169,7 +171,7 @@ impl ResourceView<'_> {
                 interval_ns,
             } => {
                 let tally = state.second().load(Ordering::Relaxed);
-                let tally = Tally::at(tally, self.now_ns, interval_ns);
+                let tally = BreakerTally::at(tally, self.now_ns, interval_ns);
                 let left_ns = breaker.left_ns(word(state), self.now_ns);
                 let changes = state.changes();
                 json!({
@@ -188,7 +190,7 @@ impl ResourceView<'_> {
     }
 }
 
-fn word(state: State) -> u64 {
+fn word(state: RuleState) -> u64 {
     state.word().load(Ordering::Relaxed)
 }
 

@@ -1,6 +1,6 @@
 use serde_json::json;
 use tidegate_abi::decision::Outcome;
-use tidegate_segment::gate::{Request, Verdict};
+use tidegate_segment::gate::{GateVerdict, Request};
 
 use super::*;
 use crate::host::tests::agent;
@@ -42,11 +42,11 @@ const RULES: &str = r#"
     mode = "observe"
 "#;
 
-fn own(context: &Agent) -> &Named {
+fn own(context: &AgentState) -> &NamedTenant {
     context.tenants.default_one()
 }
 
-async fn ask(context: &Agent, resource: &str) -> bool {
+async fn ask(context: &AgentState, resource: &str) -> bool {
     let question = Question {
         resource,
         origin: "",
@@ -58,17 +58,17 @@ async fn ask(context: &Agent, resource: &str) -> bool {
         .decide(&Caller::HOST.into(), &question, Waits::HELD)
         .await
     {
-        Verdict::Admitted(pass) => {
+        GateVerdict::Admitted(pass) => {
             own(context).tenant.exit(pass, Outcome::Ok);
             true
         }
-        Verdict::Refused(_) => false,
-        Verdict::Stale => panic!("stale"),
+        GateVerdict::Refused(_) => false,
+        GateVerdict::Stale => panic!("stale"),
     }
 }
 
 /// Asks, and stays in flight.
-async fn stay(context: &Agent, resource: &str) {
+async fn stay(context: &AgentState, resource: &str) {
     let question = Question {
         resource,
         origin: "",
@@ -79,11 +79,11 @@ async fn stay(context: &Agent, resource: &str) {
     let verdict = tenant
         .decide(&Caller::HOST.into(), &question, Waits::HELD)
         .await;
-    assert!(matches!(verdict, Verdict::Admitted(_)), "{verdict:?}");
+    assert!(matches!(verdict, GateVerdict::Admitted(_)), "{verdict:?}");
 }
 
 /// The rules of a resource by their ids.
-fn rules(context: &Agent, resource: &str) -> serde_json::Map<String, Value> {
+fn rules(context: &AgentState, resource: &str) -> serde_json::Map<String, Value> {
     let explained = ExplainReport::of(context, own(context), resource).unwrap();
     let explained = serde_json::to_value(explained).unwrap();
     let rules = explained["rules"].as_array().unwrap().iter();
@@ -144,7 +144,7 @@ async fn plain_rules_are_told_apart_by_what_they_count() {
 }
 
 /// A rule of a resource that lets everything pass, and the last figures of what it would have refused.
-fn observed(context: &Agent, resource: &str, id: &str) -> [u64; 3] {
+fn observed(context: &AgentState, resource: &str, id: &str) -> [u64; 3] {
     let rule = &rules(context, resource)[id];
     assert_eq!(rule["refused_total"], 0, "{rule}");
     let figures = ["/observed_total", "/last/value", "/last/limit"];

@@ -8,13 +8,13 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::Word;
+use super::ListedWord;
 use super::ebpf::{EbpfReport, NeighbourReport};
 use super::facts::{HttpPermitsReport, RulesReport};
 use super::signal::SignalReport;
 use super::threads::ThreadsReport;
 use super::warnings::WarningsReport;
-use crate::telemetry::reload::Refused;
+use crate::telemetry::reload::RefusedReload;
 
 pub use now::{resources, scopes};
 
@@ -42,7 +42,7 @@ pub struct StatusReport {
 #[serde(default)]
 pub struct AgentReport {
     /// Version of the program.
-    pub version: Word,
+    pub version: ListedWord,
     /// Seconds since it started.
     pub uptime_s: f64,
     /// Time between two ticks, ms.
@@ -52,11 +52,11 @@ pub struct AgentReport {
     /// Ticks so far.
     pub ticks: u64,
     /// How the kernel schedules the sampler thread.
-    pub scheduling: Word,
+    pub scheduling: ListedWord,
     /// Where the time comes from.
-    pub clock: Word,
+    pub clock: ListedWord,
     /// What can make a tick come early, by what tasks wait for.
-    pub psi_triggers: BTreeMap<Word, TriggerReport>,
+    pub psi_triggers: BTreeMap<ListedWord, TriggerReport>,
     /// Programs in the kernel.
     pub ebpf: Box<EbpfReport>,
     /// Generation of the rules on the board of the default tenant.
@@ -74,11 +74,11 @@ pub struct AgentReport {
     /// Permits given over HTTP.
     pub http_permits: HttpPermitsReport,
     /// How the last reload of configuration and rules was refused; null if it was taken over.
-    pub reload_refused: Option<Refused>,
+    pub reload_refused: Option<RefusedReload>,
     /// Callers that found no place, by what they asked for; what nobody was refused is left out.
-    pub turned_away: BTreeMap<Word, u64>,
+    pub turned_away: BTreeMap<ListedWord, u64>,
     /// A socket of the agent that is not where it was made, so that nobody new can connect there; null is none.
-    pub missing_socket: Option<Word>,
+    pub missing_socket: Option<ListedWord>,
     /// How the pages of each tenant began.
     pub pages: Vec<PagesReport>,
 }
@@ -90,7 +90,7 @@ pub struct PagesReport {
     /// Whose they are.
     pub tenant: String,
     /// `new`, `taken_up` from the agent's last life, or `anew`: then windows and breakers are not those of before.
-    pub begun: Word,
+    pub begun: ListedWord,
     /// Living processes with a seat on pages of an earlier life.
     pub earlier_services: usize,
     /// What they have in flight there, which counts here.
@@ -102,7 +102,7 @@ pub struct PagesReport {
 #[serde(default)]
 pub struct TriggerReport {
     /// Form of the trigger, or `none`.
-    pub rung: Word,
+    pub rung: ListedWord,
     /// Why there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -117,9 +117,9 @@ pub struct ScopeReport {
     /// Path below the mount of the cpu controller; null for the host.
     pub cgroup: Option<String>,
     /// Word for its state.
-    pub state: Word,
+    pub state: ListedWord,
     /// Word for what the state is because of.
-    pub cause: Word,
+    pub cause: ListedWord,
     /// Why, and whom it refuses, in a sentence; null while nothing is wrong.
     pub why: Option<String>,
     /// Whether a request that comes now may be refused by it.
@@ -133,19 +133,19 @@ pub struct ScopeReport {
     /// By the scope itself.
     pub shed_total: u64,
     /// `enforce`, or `observe`: it refuses nothing.
-    pub mode: Word,
+    pub mode: ListedWord,
     /// Requests that found its limits reached while it only observed.
     pub observed_total: u64,
     /// What says that the CPU is short now.
-    pub evidence: Vec<Word>,
+    pub evidence: Vec<ListedWord>,
     /// Where it stands on the way to the next state.
     pub course: Option<CourseReport>,
     /// By name.
-    pub signals: BTreeMap<Word, SignalReport>,
+    pub signals: BTreeMap<ListedWord, SignalReport>,
     /// CPUs that the configuration declares for it; null where it is measured what its group may use.
     pub declared_cpus: Option<DeclaredCpusReport>,
     /// Where the number of tasks that wait for a CPU comes from.
-    pub waiters: Word,
+    pub waiters: ListedWord,
     /// Its threads by what their names begin with, those that used most CPU; none of the host.
     pub threads: Vec<ThreadsReport>,
     /// Who takes the CPU from it most often; null if nobody does, or nothing tells it.
@@ -236,7 +236,7 @@ pub struct ResourceReport {
     /// Requests that passed.
     pub passed_total: u64,
     /// By kind of rule.
-    pub refused_total: BTreeMap<Word, u64>,
+    pub refused_total: BTreeMap<ListedWord, u64>,
     /// Permits in flight.
     pub inflight: u64,
     /// Requests in flight that a bulkhead holds it to; null while none does.
@@ -256,7 +256,7 @@ pub struct BreakerReport {
     /// Its rule.
     pub rule: String,
     /// Word for its state.
-    pub state: Word,
+    pub state: ListedWord,
     /// Until the next probe, or until the present one must have ended; 0 when closed.
     pub left_ms: u64,
     /// Times it has opened.
@@ -276,7 +276,7 @@ pub struct ClientReport {
     /// Its name.
     pub name: String,
     /// How it reaches the gate: `shm` or `socket`.
-    pub door: Word,
+    pub door: ListedWord,
     /// Why it has no seat, where it asked for one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_seat: Option<String>,

@@ -15,26 +15,26 @@ use super::{
 };
 use crate::control::{ConfiguredScope, ScopeSnapshot, Snapshot, WaiterRung};
 use crate::ebpf::Telemetry;
-use crate::host::Agent;
-use crate::host::tenants::Named;
+use crate::host::AgentState;
+use crate::host::tenants::NamedTenant;
 use crate::procfs::readable;
 use crate::report::ebpf::{EbpfReport, NeighbourReport};
 use crate::report::facts::{HttpPermitsReport, RulesReport, shown};
 use crate::report::signal::SignalReport;
 use crate::report::warnings::WarningsReport;
 use crate::report::why::{inflight_limit, refuses, why};
-use crate::report::{Word, threads, turned_away};
+use crate::report::{ListedWord, threads, turned_away};
 use crate::signal::{Pressure, TriggerForm};
 use crate::tenant::Tenant;
 use crate::tenant::breakers::BreakerNow;
-use crate::tenant::client::Client as Connected;
+use crate::tenant::client::ServiceConnection as Connected;
 
 /// Most rules that are named of a resource.
 const RULES_MAX: usize = 8;
 
 impl StatusReport {
     /// The status now, of the agent, the scopes and these tenants.
-    pub fn of(context: &Agent, tenants: &[Named]) -> Self {
+    pub fn of(context: &AgentState, tenants: &[NamedTenant]) -> Self {
         let snapshot = context.control.snapshot();
         let default = &context.tenants.default_one().tenant;
         let facts = context.facts.lock().clone();
@@ -60,7 +60,7 @@ impl StatusReport {
                 http_permits: HttpPermitsReport::of(tenants, None),
                 reload_refused: context.reload.refused(),
                 turned_away: turned_away::by_bound(context),
-                missing_socket: facts.missing_socket.map(Word::from),
+                missing_socket: facts.missing_socket.map(ListedWord::from),
                 pages: tenants.iter().map(PagesReport::of).collect(),
             },
             scopes: scopes(&snapshot),
@@ -73,7 +73,7 @@ impl StatusReport {
 }
 
 impl PagesReport {
-    fn of(named: &Named) -> Self {
+    fn of(named: &NamedTenant) -> Self {
         let earlier = named.tenant.earlier().in_flight();
         Self {
             tenant: named.name.to_string(),
@@ -84,14 +84,14 @@ impl PagesReport {
     }
 }
 
-fn psi_triggers(snapshot: &Snapshot) -> BTreeMap<Word, TriggerReport> {
+fn psi_triggers(snapshot: &Snapshot) -> BTreeMap<ListedWord, TriggerReport> {
     let states = snapshot.triggers.states.into_iter();
     let triggers = states.map(|state| TriggerReport {
         rung: state.map_or("none", TriggerForm::name).into(),
         reason: state.err().map(|refusal| refusal.to_string()),
     });
     let names = Pressure::ALL.map(Pressure::name).into_iter();
-    names.map(Word::from).zip(triggers).collect()
+    names.map(ListedWord::from).zip(triggers).collect()
 }
 
 /// The scopes, the host first.
@@ -118,8 +118,8 @@ fn without_group(snapshot: &Snapshot) -> Vec<WithoutGroupReport> {
 }
 
 /// The resources of these tenants, in the order of their slots.
-pub fn resources(tenants: &[Named]) -> Vec<ResourceReport> {
-    let of_tenant = |named: &Named| {
+pub fn resources(tenants: &[NamedTenant]) -> Vec<ResourceReport> {
+    let of_tenant = |named: &NamedTenant| {
         let directory = named.tenant.directory();
         let all = directory.list().into_iter();
         let all = all.map(|(name, slot)| ResourceReport::of(named, &name, slot));
@@ -128,12 +128,12 @@ pub fn resources(tenants: &[Named]) -> Vec<ResourceReport> {
     tenants.iter().flat_map(of_tenant).collect()
 }
 
-fn clients(tenants: &[Named], snapshot: &Snapshot) -> Vec<ClientReport> {
+fn clients(tenants: &[NamedTenant], snapshot: &Snapshot) -> Vec<ClientReport> {
     let of_tenant = |named| clients_of(named, snapshot);
     tenants.iter().flat_map(of_tenant).collect()
 }
 
-fn clients_of(named: &Named, snapshot: &Snapshot) -> Vec<ClientReport> {
+fn clients_of(named: &NamedTenant, snapshot: &Snapshot) -> Vec<ClientReport> {
     let tenant = &named.tenant;
     let clients = tenant.clients().list().into_iter();
     clients
@@ -194,7 +194,12 @@ impl ScopeReport {
             shed_total: scope.counts.shed,
             mode: mode.name().into(),
             observed_total: scope.observed,
-            evidence: scope.published.evidence.names().map(Word::from).collect(),
+            evidence: scope
+                .published
+                .evidence
+                .names()
+                .map(ListedWord::from)
+                .collect(),
             course: Some(CourseReport {
                 since_s: Duration::from_nanos(now_ns.saturating_sub(scope.since_ns)).as_secs_f64(),
                 changes_total: scope.changes,
@@ -232,7 +237,7 @@ impl ScopeReport {
 
 impl ResourceReport {
     /// A resource by its slot.
-    pub(in crate::report) fn of(named: &Named, name: &Arc<str>, slot: Slot) -> Self {
+    pub(in crate::report) fn of(named: &NamedTenant, name: &Arc<str>, slot: Slot) -> Self {
         let counts = named.tenant.seats().node_counts(slot);
         let breakers = named.tenant.breakers_of(name, slot, monotonic_ns());
         let kinds = RefusalKind::ALL.iter().zip(counts.refused);
@@ -252,14 +257,14 @@ impl ResourceReport {
     }
 }
 
-fn bulkhead(named: &Named, resource: &str) -> Option<u32> {
+fn bulkhead(named: &NamedTenant, resource: &str) -> Option<u32> {
     let rules = named.tenant.directory().rule_index();
     let mut held = rules.rules().bulkheads();
     held.find(|(name, _limit)| *name == resource)
         .map(|(_name, limit)| limit)
 }
 
-fn first_rules(named: &Named, name: &str) -> Vec<String> {
+fn first_rules(named: &NamedTenant, name: &str) -> Vec<String> {
     let limits = named.tenant.directory().rule_index();
     let placed = limits.of_resource(name).into_iter().take(RULES_MAX);
     placed

@@ -6,8 +6,8 @@ use super::Foreign;
 use super::code::{Code, Id, id};
 use super::origins::Origins;
 use crate::rule::authority::{AuthorityOptions, Listing};
-use crate::rule::effect::{Effect, Effects};
-use crate::schema::kind::{Maybe, Name, OneOf, Required};
+use crate::rule::effect::{Effects, OptionEffect};
+use crate::schema::kind::{Maybe, NameText, OneOf, Required};
 use crate::schema::settings::{Section, settings};
 
 const STRATEGIES: Code<Listing> = Code {
@@ -23,7 +23,7 @@ settings! {
         /// Ours: enforce, observe or off.
         mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
         /// Name of the resource.
-        resource: String = String::new(), Required(Name, "\"order-admin\"");
+        resource: String = String::new(), Required(NameText, "\"order-admin\"");
         /// Origins with commas between.
         limit_app as "limitApp": String = String::new(), Required(Origins, "\"console,cron\"");
         /// Allow or deny.
@@ -33,7 +33,7 @@ settings! {
 
 /// Our form answers for all of them.
 impl Effects for AuthorityFields {
-    const EFFECTS: &'static [Effect<Self>] = &[];
+    const EFFECTS: &'static [OptionEffect<Self>] = &[];
 }
 
 impl Foreign for AuthorityFields {

@@ -1,12 +1,15 @@
 //! The cluster part of a rule in Sentinel's form.
 
 use super::code::{ANY, Code, UpTo, millis};
-use crate::rule::cluster::{Cluster, Threshold, check_window};
+use crate::rule::cluster::{Cluster, ClusterThreshold, check_window};
 use crate::schema::kind::{Flag, Maybe, Whole};
 use crate::schema::settings::{Section, settings};
 
-const THRESHOLDS: Code<Threshold> = Code {
-    codes: &[(0, Threshold::AverageLocal), (1, Threshold::Global)],
+const THRESHOLDS: Code<ClusterThreshold> = Code {
+    codes: &[
+        (0, ClusterThreshold::AverageLocal),
+        (1, ClusterThreshold::Global),
+    ],
     other: None,
 };
 
@@ -16,7 +19,7 @@ settings! {
         /// Number of the rule on the server.
         flow_id as "flowId": i64 = 0, ANY;
         /// What the count is for.
-        threshold_type as "thresholdType": Threshold = Threshold::AverageLocal, THRESHOLDS;
+        threshold_type as "thresholdType": ClusterThreshold = ClusterThreshold::AverageLocal, THRESHOLDS;
         /// Whether the rule acts alone while no server answers.
         fallback as "fallbackToLocalWhenFail": Option<bool> = None, Maybe(Flag, "true");
         /// Not used by the server.

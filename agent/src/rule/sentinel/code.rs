@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::rule::Amount;
 use crate::rule::amount::Count;
 use crate::schema::Value;
-use crate::schema::kind::{Number, Scalar, Whole, Word};
+use crate::schema::kind::{Number, OptionWord, Scalar, Whole};
 
 /// A number for a word.
 #[derive(Debug, Clone, Copy)]
@@ -16,7 +16,7 @@ pub(super) struct Code<W: 'static> {
     pub(super) other: Option<W>,
 }
 
-impl<W: Word + PartialEq> Scalar for Code<W> {
+impl<W: OptionWord + PartialEq> Scalar for Code<W> {
     type Output = W;
     fn allowed(&self) -> String {
         let one = |(code, word): &(i64, W)| format!("{code} ({})", word.word());

@@ -8,10 +8,10 @@ use tidegate_limits::breaker::tally::COUNT_MAX;
 use super::code::{Code, INT_MAX, Id, Threshold, id, millis, seconds};
 use super::{Foreign, no_callers};
 use crate::rule::Amount;
-use crate::rule::amount::Share;
+use crate::rule::amount::Fraction;
 use crate::rule::degrade::{DegradeOptions, REQUESTS, TripWord};
-use crate::rule::effect::{Effect, Effects, Idle};
-use crate::schema::kind::{AnyText, Maybe, Name, OneOf, Required, Whole};
+use crate::rule::effect::{Effects, Idle, OptionEffect};
+use crate::schema::kind::{AnyText, Maybe, NameText, OneOf, Required, Whole};
 use crate::schema::settings::{Section, settings};
 
 const GRADES: Code<TripWord> = Code {
@@ -31,7 +31,7 @@ settings! {
         /// Ours: enforce, observe or off.
         mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
         /// Name of the resource.
-        resource: String = String::new(), Required(Name, "\"payment\"");
+        resource: String = String::new(), Required(NameText, "\"payment\"");
         /// Not used.
         limit_app as "limitApp": String = String::new(), AnyText;
         /// What makes it trip.
@@ -39,7 +39,7 @@ settings! {
         /// Longest normal time in ms, share or number, after the grade.
         count: Amount = Amount::ZERO, Threshold;
         /// Share of slow requests.
-        slow_ratio_threshold as "slowRatioThreshold": Amount = Amount::ONE, Share;
+        slow_ratio_threshold as "slowRatioThreshold": Amount = Amount::ONE, Fraction;
         /// Seconds open.
         time_window as "timeWindow": i64 = 0, Required(Whole { min: 1, max: INT_MAX }, "5");
         /// Completed requests below which it does not trip.
@@ -51,14 +51,14 @@ settings! {
 
 /// Those that our form has answer there.
 impl Effects for DegradeFields {
-    const EFFECTS: &'static [Effect<Self>] = &[
-        Effect::new("limitApp", |degrade| no_callers(&degrade.limit_app)),
-        Effect::new("slowRatioThreshold", |degrade| {
+    const EFFECTS: &'static [OptionEffect<Self>] = &[
+        OptionEffect::new("limitApp", |degrade| no_callers(&degrade.limit_app)),
+        OptionEffect::new("slowRatioThreshold", |degrade| {
             let counts = degrade.grade == TripWord::SlowRatio;
             Idle::when(!counts, "with grade 0", "this grade counts errors only")
         }),
-        Effect::always("timeWindow"),
-        Effect::always("statIntervalMs"),
+        OptionEffect::always("timeWindow"),
+        OptionEffect::always("statIntervalMs"),
     ];
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::kind::squashed;
 use crate::schema::fault::{Fault, Sink};
-use crate::schema::{Member, Node, Value};
+use crate::schema::{FileMember, FileNode, Value};
 
 /// What Sentinel's dashboard stores around a rule.
 const AROUND: [&str; 7] = [
@@ -18,7 +18,7 @@ const AROUND: [&str; 7] = [
 ];
 
 /// The rule in what a dashboard stores of a kind with the rule as a field, with the outer id; anything else as it is.
-pub(super) fn unwrapped(item: Node, path: &str, sink: &mut Sink<'_>) -> (Node, String) {
+pub(super) fn unwrapped(item: FileNode, path: &str, sink: &mut Sink<'_>) -> (FileNode, String) {
     let Value::Table(outer) = &item.value else {
         return (item, path.to_owned());
     };
@@ -29,7 +29,7 @@ pub(super) fn unwrapped(item: Node, path: &str, sink: &mut Sink<'_>) -> (Node, S
     };
     for member in outer {
         // Some versions repeat the fields of the rule beside it.
-        let repeats = |own: &Member| own.key == member.key && same(&own.node, &member.node);
+        let repeats = |own: &FileMember| own.key == member.key && same(&own.node, &member.node);
         if !AROUND.contains(&member.key.as_str()) && !inner.iter().any(repeats) {
             let place = sink.source().place(member.key_span.start);
             let value = sink.source().excerpt(&member.node.span);
@@ -46,7 +46,7 @@ pub(super) fn unwrapped(item: Node, path: &str, sink: &mut Sink<'_>) -> (Node, S
         inner.retain(|member| member.key != "id");
         inner.extend(outer.iter().find(|member| member.key == "id").cloned());
     }
-    let rule = Node {
+    let rule = FileNode {
         span: rule.span.clone(),
         value: Value::Table(inner),
     };
@@ -57,7 +57,7 @@ pub(super) fn unwrapped(item: Node, path: &str, sink: &mut Sink<'_>) -> (Node, S
 const ANSWER: [&str; 4] = ["success", "code", "msg", "data"];
 
 /// The list of rules in an answer of the dashboard that somebody saved as a file, and its path; anything else as it is.
-pub(super) fn answered(root: Node) -> (Node, &'static str) {
+pub(super) fn answered(root: FileNode) -> (FileNode, &'static str) {
     let Value::Table(members) = &root.value else {
         return (root, "");
     };
@@ -72,13 +72,13 @@ pub(super) fn answered(root: Node) -> (Node, &'static str) {
 }
 
 /// Whether two nodes say the same, wherever they stand.
-fn same(one: &Node, other: &Node) -> bool {
+fn same(one: &FileNode, other: &FileNode) -> bool {
     match (&one.value, &other.value) {
         (Value::List(one), Value::List(other)) => {
             one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
         }
         (Value::Table(one), Value::Table(other)) => {
-            let alike = |(one, other): (&Member, &Member)| {
+            let alike = |(one, other): (&FileMember, &FileMember)| {
                 one.key == other.key && same(&one.node, &other.node)
             };
             one.len() == other.len() && one.iter().zip(other).all(alike)
@@ -100,7 +100,7 @@ impl Spelling {
     }
 
     /// Writes the names of fields as the tables of fields have them.
-    pub(super) fn settle(&self, node: &mut Node) {
+    pub(super) fn settle(&self, node: &mut FileNode) {
         match &mut node.value {
             Value::List(items) => items.iter_mut().for_each(|item| self.settle(item)),
             Value::Table(members) => self.settle_members(members),
@@ -113,7 +113,7 @@ impl Spelling {
         }
     }
 
-    fn settle_members(&self, members: &mut [Member]) {
+    fn settle_members(&self, members: &mut [FileMember]) {
         for index in 0..members.len() {
             let key = members.get(index).map_or("", |member| member.key.as_str());
             let field = self.0.get(&squashed(key)).copied();

@@ -7,10 +7,12 @@ use super::code::{Code, INT_MAX, Id, Threshold, UpTo, id, millis, seconds};
 use super::origins::Origins;
 use super::{Foreign, own_cluster};
 use crate::rule::Amount;
-use crate::rule::effect::{Effect, Effects};
+use crate::rule::effect::{Effects, OptionEffect};
 use crate::rule::flow::{BehaviorWord, FlowOptions, GradeWord, StrategyWord};
 use crate::rule::meant::origins;
-use crate::schema::kind::{AnyText, Flag, Maybe, MaybeGroup, Name, OneOf, Required, Scalar as _};
+use crate::schema::kind::{
+    AnyText, Flag, Maybe, MaybeGroup, NameText, OneOf, Required, Scalar as _,
+};
 use crate::schema::settings::{Section, settings};
 
 pub(super) const GRADES: Code<GradeWord> = Code {
@@ -45,7 +47,7 @@ settings! {
         /// Ours: enforce, observe or off.
         mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
         /// Name of the resource.
-        resource: String = String::new(), Required(Name, "\"order-create\"");
+        resource: String = String::new(), Required(NameText, "\"order-create\"");
         /// Whether it is a pattern.
         regex: bool = false, Flag;
         /// Origin selector.
@@ -74,9 +76,9 @@ settings! {
 
 /// Those that our form has answer there.
 impl Effects for FlowFields {
-    const EFFECTS: &'static [Effect<Self>] = &[
-        Effect::always("clusterMode"),
-        Effect::new("clusterConfig", |flow| {
+    const EFFECTS: &'static [OptionEffect<Self>] = &[
+        OptionEffect::always("clusterMode"),
+        OptionEffect::new("clusterConfig", |flow| {
             own_cluster(flow.cluster_mode, flow.cluster_config.as_ref())
         }),
     ];

@@ -8,9 +8,9 @@ use super::degrade::DegradeFields;
 use super::flow::FlowFields;
 use super::param::{ItemFields, ParamFields};
 use super::system::SystemFields;
-use crate::schema::settings::Settings;
+use crate::schema::settings::OptionTable;
 
-fn fields<F: Settings>() -> Vec<&'static str> {
+fn fields<F: OptionTable>() -> Vec<&'static str> {
     let rows = F::default().rows().into_iter();
     rows.map(|row| row.key).collect()
 }

@@ -2,11 +2,11 @@
 
 use tidegate_abi::decision::RefusalKind;
 
-use crate::schema::{Member, Value};
+use crate::schema::{FileMember, Value};
 
 /// What one rule of a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum SentinelForm {
     /// A rule in Sentinel's own form.
     Rule(RefusalKind),
     /// A rule in the form of Sentinel's Go version.
@@ -31,31 +31,31 @@ pub enum Go {
 }
 
 /// Words for a kind in the names of files and data ids, without what is between the words.
-const WORDS: &[(&str, Form)] = &[
-    ("param", Form::Rule(RefusalKind::Param)),
-    ("paramflow", Form::Rule(RefusalKind::Param)),
-    ("hotflow", Form::Rule(RefusalKind::Param)),
-    ("hotspot", Form::Rule(RefusalKind::Param)),
-    ("authority", Form::Rule(RefusalKind::Authority)),
-    ("auth", Form::Rule(RefusalKind::Authority)),
-    ("degrade", Form::Rule(RefusalKind::Degrade)),
-    ("circuitbreaker", Form::Rule(RefusalKind::Degrade)),
-    ("circuitbreaking", Form::Rule(RefusalKind::Degrade)),
-    ("system", Form::Rule(RefusalKind::System)),
-    ("flow", Form::Rule(RefusalKind::Flow)),
-    ("flowcontrol", Form::Rule(RefusalKind::Flow)),
-    ("isolation", Form::Go(Go::Isolation)),
-    ("gwflow", Form::Gateway),
-    ("gatewayflow", Form::Gateway),
-    ("gwapi", Form::Gateway),
-    ("gwapigroup", Form::Gateway),
-    ("gatewayapi", Form::Gateway),
-    ("gatewayapigroup", Form::Gateway),
+const WORDS: &[(&str, SentinelForm)] = &[
+    ("param", SentinelForm::Rule(RefusalKind::Param)),
+    ("paramflow", SentinelForm::Rule(RefusalKind::Param)),
+    ("hotflow", SentinelForm::Rule(RefusalKind::Param)),
+    ("hotspot", SentinelForm::Rule(RefusalKind::Param)),
+    ("authority", SentinelForm::Rule(RefusalKind::Authority)),
+    ("auth", SentinelForm::Rule(RefusalKind::Authority)),
+    ("degrade", SentinelForm::Rule(RefusalKind::Degrade)),
+    ("circuitbreaker", SentinelForm::Rule(RefusalKind::Degrade)),
+    ("circuitbreaking", SentinelForm::Rule(RefusalKind::Degrade)),
+    ("system", SentinelForm::Rule(RefusalKind::System)),
+    ("flow", SentinelForm::Rule(RefusalKind::Flow)),
+    ("flowcontrol", SentinelForm::Rule(RefusalKind::Flow)),
+    ("isolation", SentinelForm::Go(Go::Isolation)),
+    ("gwflow", SentinelForm::Gateway),
+    ("gatewayflow", SentinelForm::Gateway),
+    ("gwapi", SentinelForm::Gateway),
+    ("gwapigroup", SentinelForm::Gateway),
+    ("gatewayapi", SentinelForm::Gateway),
+    ("gatewayapigroup", SentinelForm::Gateway),
 ];
 
 /// What the name of a file or a data id tells, such as `order-flow-rules.json`: the last word for a kind counts, since
 /// the application's name comes first. Of words that end together the longest counts.
-pub fn of_name(name: &str) -> Option<Form> {
+pub fn of_name(name: &str) -> Option<SentinelForm> {
     let letters = squashed(name);
     let ends = WORDS.iter().filter_map(|(word, form)| {
         let end = letters.rfind(word)?.saturating_add(word.len());
@@ -85,7 +85,7 @@ pub(super) fn squashed(name: &str) -> String {
 }
 
 /// Fields that one form alone has, and which.
-const TELLING: &[(&[&str], Form)] = &[
+const TELLING: &[(&[&str], SentinelForm)] = &[
     (
         &[
             "resourceMode",
@@ -94,9 +94,9 @@ const TELLING: &[(&[&str], Form)] = &[
             "apiName",
             "predicateItems",
         ],
-        Form::Gateway,
+        SentinelForm::Gateway,
     ),
-    (&["triggerCount"], Form::Go(Go::System)),
+    (&["triggerCount"], SentinelForm::Go(Go::System)),
     (
         &[
             "paramIndex",
@@ -104,7 +104,7 @@ const TELLING: &[(&[&str], Form)] = &[
             "specificItems",
             "paramsMaxCapacity",
         ],
-        Form::Go(Go::Hotspot),
+        SentinelForm::Go(Go::Hotspot),
     ),
     (
         &[
@@ -113,9 +113,9 @@ const TELLING: &[(&[&str], Form)] = &[
             "statSlidingWindowBucketCount",
             "probeNum",
         ],
-        Form::Go(Go::Breaker),
+        SentinelForm::Go(Go::Breaker),
     ),
-    (&["metricType"], Form::Go(Go::Isolation)),
+    (&["metricType"], SentinelForm::Go(Go::Isolation)),
     (
         &[
             "threshold",
@@ -123,11 +123,11 @@ const TELLING: &[(&[&str], Form)] = &[
             "relationStrategy",
             "statIntervalInMs",
         ],
-        Form::Go(Go::Flow),
+        SentinelForm::Go(Go::Flow),
     ),
     (
         &["paramIdx", "paramFlowItemList", "durationInSec"],
-        Form::Rule(RefusalKind::Param),
+        SentinelForm::Rule(RefusalKind::Param),
     ),
     (
         &[
@@ -136,7 +136,7 @@ const TELLING: &[(&[&str], Form)] = &[
             "minRequestAmount",
             "statIntervalMs",
         ],
-        Form::Rule(RefusalKind::Degrade),
+        SentinelForm::Rule(RefusalKind::Degrade),
     ),
     (
         &[
@@ -146,15 +146,15 @@ const TELLING: &[(&[&str], Form)] = &[
             "maxThread",
             "qps",
         ],
-        Form::Rule(RefusalKind::System),
+        SentinelForm::Rule(RefusalKind::System),
     ),
     (
         &["refResource", "warmUpPeriodSec"],
-        Form::Rule(RefusalKind::Flow),
+        SentinelForm::Rule(RefusalKind::Flow),
     ),
 ];
 
-impl Form {
+impl SentinelForm {
     /// The kind of rule that it is here; `None` for what is no rule here.
     fn kind(self) -> Option<RefusalKind> {
         match self {
@@ -172,7 +172,7 @@ impl Form {
 #[derive(Debug)]
 pub(super) struct Contradiction<'m> {
     /// The field.
-    pub(super) member: &'m Member,
+    pub(super) member: &'m FileMember,
     /// What it makes of the rule.
     pub(super) told: RefusalKind,
     /// What the file's name says.
@@ -180,7 +180,10 @@ pub(super) struct Contradiction<'m> {
 }
 
 /// The field by which a rule is not what the file's name says, if there is one and nothing says what is meant.
-pub(super) fn contradiction(members: &[Member], hint: Option<Form>) -> Option<Contradiction<'_>> {
+pub(super) fn contradiction(
+    members: &[FileMember],
+    hint: Option<SentinelForm>,
+) -> Option<Contradiction<'_>> {
     if said(members).is_some() {
         return None;
     }
@@ -198,32 +201,38 @@ pub(super) fn contradiction(members: &[Member], hint: Option<Form>) -> Option<Co
 }
 
 /// The kind that a rule's `type` says.
-fn said(members: &[Member]) -> Option<RefusalKind> {
+fn said(members: &[FileMember]) -> Option<RefusalKind> {
     let said = members.iter().find(|member| member.key == "type")?;
     RefusalKind::from_name(said.node.value.text()?)
 }
 
 /// The first of these fields that a rule has.
-fn given<'m>(members: &'m [Member], fields: &[&str]) -> Option<&'m Member> {
+fn given<'m>(members: &'m [FileMember], fields: &[&str]) -> Option<&'m FileMember> {
     let mut members = members.iter();
     members.find(|member| fields.contains(&member.key.as_str()) && member.node.value != Value::Null)
 }
 
 /// What one rule is: what its `type` says, else what its fields tell, else the file's name.
-pub(super) fn of_rule(members: &[Member], hint: Option<Form>) -> Option<Form> {
+pub(super) fn of_rule(members: &[FileMember], hint: Option<SentinelForm>) -> Option<SentinelForm> {
     let has = |names: &[&str]| given(members, names).is_some();
     let named = said(members);
     let told = TELLING.iter().find(|(fields, _form)| has(fields));
     let told = told.map(|(_fields, form)| *form);
     // The rules for a gateway have these as well.
     let shaped = || has(&["controlBehavior", "maxQueueingTimeMs"]);
-    let shaped = (hint != Some(Form::Gateway) && shaped()).then_some(Form::Rule(RefusalKind::Flow));
+    let shaped = (hint != Some(SentinelForm::Gateway) && shaped())
+        .then_some(SentinelForm::Rule(RefusalKind::Flow));
     let last = if has(&["count", "grade"]) {
-        Some(Form::Rule(RefusalKind::Flow))
+        Some(SentinelForm::Rule(RefusalKind::Flow))
     } else {
-        has(&["limitApp"]).then_some(Form::Rule(RefusalKind::Authority))
+        has(&["limitApp"]).then_some(SentinelForm::Rule(RefusalKind::Authority))
     };
-    named.map(Form::Rule).or(told).or(shaped).or(hint).or(last)
+    named
+        .map(SentinelForm::Rule)
+        .or(told)
+        .or(shaped)
+        .or(hint)
+        .or(last)
 }
 
 #[cfg(test)]
@@ -242,10 +251,13 @@ mod tests {
             ("AuthorityRule.json", RefusalKind::Authority),
         ];
         for (name, kind) in kinds {
-            assert_eq!(of_name(name), Some(Form::Rule(kind)), "{name}");
+            assert_eq!(of_name(name), Some(SentinelForm::Rule(kind)), "{name}");
         }
-        assert_eq!(of_name("gw-flow.json"), Some(Form::Gateway));
-        assert_eq!(of_name("shop-gw-api-group-rules"), Some(Form::Gateway));
+        assert_eq!(of_name("gw-flow.json"), Some(SentinelForm::Gateway));
+        assert_eq!(
+            of_name("shop-gw-api-group-rules"),
+            Some(SentinelForm::Gateway)
+        );
         assert_eq!(of_name("rules.json"), None);
         assert!(is_data_id("shop-flow-rules") && is_data_id("sentinel-degrade"));
         assert!(!is_data_id("README") && !is_data_id("flow-notes"));

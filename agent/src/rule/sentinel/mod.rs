@@ -20,13 +20,13 @@ use std::sync::LazyLock;
 use tidegate_abi::decision::RefusalKind;
 
 use entity::{Spelling, unwrapped};
-use kind::Form;
+use kind::SentinelForm;
 
 use super::effect::Idle;
-use super::{Effects, Options, Rule};
+use super::{Effects, Rule, RuleOptions};
 use crate::schema::fault::Sink;
-use crate::schema::settings::{Section, Settings};
-use crate::schema::{Node, Value, json};
+use crate::schema::settings::{OptionTable, Section};
+use crate::schema::{FileNode, Value, json};
 
 /// Fields that Sentinel's dashboard stores with a rule, and such that it writes with rules of kinds or versions
 /// that do not use them. They mean nothing here.
@@ -45,9 +45,9 @@ const KNOWN_FIELDS: [&str; 11] = [
 ];
 
 /// The fields of a kind of rule in Sentinel's form.
-trait Foreign: Settings + Effects {
+trait Foreign: OptionTable + Effects {
     /// Our form.
-    type Ours: Options;
+    type Ours: RuleOptions;
     /// Pairs of our key and Sentinel's field.
     const NAMES: &'static [(&'static str, &'static str)];
     /// Turns it into our form.
@@ -55,7 +55,7 @@ trait Foreign: Settings + Effects {
 }
 
 /// Reads the rules of the sink's file: a list, or one rule alone. `hint` is what the file's name tells, if it does.
-pub fn read(sink: &mut Sink<'_>, hint: Option<Form>) -> Vec<Rule> {
+pub fn read(sink: &mut Sink<'_>, hint: Option<SentinelForm>) -> Vec<Rule> {
     sink.set_of_sentinel();
     let (mut root, path) = entity::answered(json::parse(sink));
     spelling().settle(&mut root);
@@ -102,7 +102,12 @@ fn spelling() -> &'static Spelling {
     &SPELLING
 }
 
-fn rule(item: &Node, path: &str, hint: Option<Form>, sink: &mut Sink<'_>) -> Option<Rule> {
+fn rule(
+    item: &FileNode,
+    path: &str,
+    hint: Option<SentinelForm>,
+    sink: &mut Sink<'_>,
+) -> Option<Rule> {
     let members = item.value.members();
     let form = members.and_then(|members| kind::of_rule(members, hint));
     if let Some(contradiction) = members.and_then(|members| kind::contradiction(members, hint)) {
@@ -116,9 +121,9 @@ fn rule(item: &Node, path: &str, hint: Option<Form>, sink: &mut Sink<'_>) -> Opt
         return None;
     }
     match form {
-        Some(Form::Rule(kind)) => own(kind, item, path, sink),
-        Some(Form::Go(kind)) => go::rule(kind, item, path, sink),
-        Some(Form::Gateway) => {
+        Some(SentinelForm::Rule(kind)) => own(kind, item, path, sink),
+        Some(SentinelForm::Go(kind)) => go::rule(kind, item, path, sink),
+        Some(SentinelForm::Gateway) => {
             let hint = "this is of Sentinel's gateway adapter, which limits routes by parts of HTTP requests; nothing \
                         here sees those. Write a flow rule for the name of the route";
             sink.refuse(&item.span, path, "a rule for a resource", hint);
@@ -152,7 +157,7 @@ fn warn_of(contradiction: &kind::Contradiction<'_>, path: &str, sink: &mut Sink<
     sink.warn(&member.node.span, path, allowed, hint);
 }
 
-fn own(kind: RefusalKind, item: &Node, path: &str, sink: &mut Sink<'_>) -> Option<Rule> {
+fn own(kind: RefusalKind, item: &FileNode, path: &str, sink: &mut Sink<'_>) -> Option<Rule> {
     match kind {
         RefusalKind::Authority => foreign::<authority::AuthorityFields>(item, path, sink),
         RefusalKind::System => foreign::<system::SystemFields>(item, path, sink),
@@ -164,7 +169,7 @@ fn own(kind: RefusalKind, item: &Node, path: &str, sink: &mut Sink<'_>) -> Optio
 
 /// The fields of a kind of rule, or of a part of one.
 #[cfg(test)]
-pub(super) fn fields_of(kind: &str) -> Vec<crate::schema::settings::Row> {
+pub(super) fn fields_of(kind: &str) -> Vec<crate::schema::settings::OptionRow> {
     match kind {
         "flow" => flow::FlowFields::default().rows(),
         "degrade" => degrade::DegradeFields::default().rows(),
@@ -222,7 +227,7 @@ type Answers = (
     &'static [(&'static str, &'static str)],
 );
 
-fn foreign<F: Foreign>(item: &Node, path: &str, sink: &mut Sink<'_>) -> Option<Rule> {
+fn foreign<F: Foreign>(item: &FileNode, path: &str, sink: &mut Sink<'_>) -> Option<Rule> {
     let mut section = Section::open(item, path, sink)?;
     let before = section.fault_count();
     let fields = F::read(&mut section, &F::default());

@@ -1,7 +1,7 @@
 //! Lists of origins in one text.
 
 use crate::schema::Value;
-use crate::schema::kind::{AnyText, Name, Scalar};
+use crate::schema::kind::{AnyText, NameText, Scalar};
 
 /// Origins with commas between, each a name; as many as there must be.
 #[derive(Debug, Clone, Copy)]
@@ -21,12 +21,13 @@ impl Scalar for Origins {
             .filter(|(part, _number)| !part.trim().is_empty());
         for (part, number) in parts {
             let name = Value::Text(part.to_owned());
-            Name.parse(&name)
+            NameText
+                .parse(&name)
                 .map_err(|hint| format!("origin {number}: {hint}"))?;
         }
         Ok(list)
     }
     fn written(&self, value: &String) -> String {
-        Name.written(value)
+        NameText.written(value)
     }
 }

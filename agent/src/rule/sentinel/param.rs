@@ -9,15 +9,15 @@ use super::code::{Code, INT_MAX, Id, Threshold, UpTo, id, millis, seconds};
 use super::flow::GRADES;
 use super::{Foreign, no_callers, own_cluster};
 use crate::rule::Amount;
-use crate::rule::effect::{Effect, Effects, Idle};
+use crate::rule::effect::{Effects, Idle, OptionEffect};
 use crate::rule::flow::GradeWord;
 use crate::rule::param::{AnyValue, ItemOptions, ItemType, ParamBehavior, ParamOptions};
 use crate::schema::fault::Sink;
 use crate::schema::kind::{
-    AnyText, Flag, Kind, Maybe, MaybeGroup, Name, OneOf, Required, Shown, Whole,
+    AnyText, Flag, Maybe, MaybeGroup, NameText, OneOf, OptionKind, Required, ShownValue, Whole,
 };
-use crate::schema::settings::{Section, Settings as _, settings};
-use crate::schema::{Node, Value};
+use crate::schema::settings::{OptionTable as _, Section, settings};
+use crate::schema::{FileNode, Value};
 
 const BEHAVIORS: Code<ParamBehavior> = Code {
     codes: &[(0, ParamBehavior::Reject), (2, ParamBehavior::Pace)],
@@ -32,7 +32,7 @@ settings! {
         /// Ours: enforce, observe or off.
         mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
         /// Name of the resource.
-        resource: String = String::new(), Required(Name, "\"order-query\"");
+        resource: String = String::new(), Required(NameText, "\"order-query\"");
         /// Not used.
         limit_app as "limitApp": String = String::new(), AnyText;
         /// Whether it is a pattern.
@@ -63,14 +63,14 @@ settings! {
 
 /// Those that our form has answer there.
 impl Effects for ParamFields {
-    const EFFECTS: &'static [Effect<Self>] = &[
-        Effect::new("limitApp", |param| no_callers(&param.limit_app)),
-        Effect::new("burstCount", |param| {
+    const EFFECTS: &'static [OptionEffect<Self>] = &[
+        OptionEffect::new("limitApp", |param| no_callers(&param.limit_app)),
+        OptionEffect::new("burstCount", |param| {
             let allowed = "0, or with grade 1 and controlBehavior 0";
             Idle::when(!param.is_bucket(), allowed, "only a bucket has a burst")
         }),
         // Of values that it does not know, Sentinel takes the first.
-        Effect::new("controlBehavior", |param| {
+        OptionEffect::new("controlBehavior", |param| {
             let idle = param.grade == GradeWord::Concurrency
                 && param.control_behavior == ParamBehavior::Pace;
             Idle::when(
@@ -79,18 +79,18 @@ impl Effects for ParamFields {
                 "requests in flight are refused, they do not wait",
             )
         }),
-        Effect::new("maxQueueingTimeMs", |param| {
+        OptionEffect::new("maxQueueingTimeMs", |param| {
             let paces =
                 param.grade == GradeWord::Qps && param.control_behavior == ParamBehavior::Pace;
             Idle::when(!paces, "with grade 1 and controlBehavior 2", "nobody waits")
         }),
-        Effect::new("clusterMode", |param| {
+        OptionEffect::new("clusterMode", |param| {
             let in_flight = param.grade == GradeWord::Concurrency;
             let hint =
                 "only passes are shared by hosts: requests in flight are held to the count on each";
             Idle::when(in_flight, "false, or with grade 1", hint)
         }),
-        Effect::new("clusterConfig", |param| {
+        OptionEffect::new("clusterConfig", |param| {
             own_cluster(param.cluster_mode, param.cluster_config.as_ref())
         }),
     ];
@@ -215,14 +215,14 @@ const CLASS_TYPES: &str =
 #[derive(Debug, Clone, Copy)]
 struct Items;
 
-impl Kind for Items {
+impl OptionKind for Items {
     type Output = Vec<ItemOptions>;
     fn allowed(&self) -> String {
         "an array of objects".to_owned()
     }
     fn read(
         &self,
-        node: &Node,
+        node: &FileNode,
         _base: &Vec<ItemOptions>,
         path: &str,
         sink: &mut Sink<'_>,
@@ -256,12 +256,12 @@ impl Kind for Items {
         items.reverse();
         Some(items)
     }
-    fn shown(&self, _value: &Vec<ItemOptions>) -> Shown {
-        Shown::Tables(ItemFields::default().rows())
+    fn shown(&self, _value: &Vec<ItemOptions>) -> ShownValue {
+        ShownValue::Tables(ItemFields::default().rows())
     }
 }
 
-fn read_item(node: &Node, path: &str, sink: &mut Sink<'_>) -> Option<ItemOptions> {
+fn read_item(node: &FileNode, path: &str, sink: &mut Sink<'_>) -> Option<ItemOptions> {
     let fields = ItemFields::take(node, &ItemFields::default(), path, sink)?;
     let mut section = Section::open(node, path, sink)?;
     section.rename(&[("value", "object"), ("type", "classType")]);

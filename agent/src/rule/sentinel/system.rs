@@ -5,7 +5,7 @@ use tidegate_abi::decision::Mode;
 use super::code::{ANY, Id, Mark, UpTo, id, millis};
 use super::{Foreign, no_callers};
 use crate::rule::Amount;
-use crate::rule::effect::{Effect, Effects, Idle};
+use crate::rule::effect::{Effects, Idle, OptionEffect};
 use crate::rule::system::SystemOptions;
 use crate::schema::kind::{Maybe, OneOf};
 use crate::schema::settings::{Section, settings};
@@ -36,12 +36,12 @@ settings! {
 
 /// Those that our form has answer there.
 impl Effects for SystemFields {
-    const EFFECTS: &'static [Effect<Self>] = &[
-        Effect::new("resource", |_system| {
+    const EFFECTS: &'static [OptionEffect<Self>] = &[
+        OptionEffect::new("resource", |_system| {
             let hint = "a system rule is for all inbound work";
             Some(Idle::new("no resource", hint))
         }),
-        Effect::new("limitApp", |system| {
+        OptionEffect::new("limitApp", |system| {
             system.limit_app.as_deref().and_then(no_callers)
         }),
     ];

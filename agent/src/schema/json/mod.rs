@@ -6,19 +6,19 @@
 mod scan;
 
 use super::fault::{Fault, SYNTAX, Sink};
-use super::{Member, Node, Value};
+use super::{FileMember, FileNode, Value};
 use scan::{Broken, Scan};
 
 /// Deepest nesting that is taken. Rules need five levels.
 const DEPTH_MAX: u8 = 16;
 
 /// Parses the text of the sink's file. A text that is none of this is one fault and an empty list.
-pub fn parse(sink: &mut Sink<'_>) -> Node {
+pub fn parse(sink: &mut Sink<'_>) -> FileNode {
     match read(sink.source().text()) {
         Ok(root) => root,
         Err(broken) => {
             refuse(&broken, sink);
-            Node {
+            FileNode {
                 span: 0..0,
                 value: Value::List(Vec::new()),
             }
@@ -35,7 +35,7 @@ fn refuse(broken: &Broken, sink: &mut Sink<'_>) {
     sink.push(Fault::at(place, SYNTAX, value, "JSON", broken.why));
 }
 
-fn read(text: &str) -> Result<Node, Broken> {
+fn read(text: &str) -> Result<FileNode, Broken> {
     let mut scan = Scan::new(text);
     scan.skip()?;
     if scan.peek().is_none() {
@@ -49,7 +49,7 @@ fn read(text: &str) -> Result<Node, Broken> {
     Ok(root)
 }
 
-fn node(scan: &mut Scan<'_>, depth: u8) -> Result<Node, Broken> {
+fn node(scan: &mut Scan<'_>, depth: u8) -> Result<FileNode, Broken> {
     let start = scan.at();
     let value = match scan.peek() {
         Some('{' | '[') => {
@@ -68,7 +68,7 @@ fn node(scan: &mut Scan<'_>, depth: u8) -> Result<Node, Broken> {
         Some(_) => word(scan)?,
         None => return scan.broken("the text ends where a value is expected"),
     };
-    Ok(Node {
+    Ok(FileNode {
         span: start..scan.at(),
         value,
     })
@@ -131,7 +131,7 @@ fn table(scan: &mut Scan<'_>, depth: u8) -> Result<Value, Broken> {
     }
 }
 
-fn member(scan: &mut Scan<'_>, depth: u8) -> Result<Member, Broken> {
+fn member(scan: &mut Scan<'_>, depth: u8) -> Result<FileMember, Broken> {
     let start = scan.at();
     let (key, key_span) = match scan.peek() {
         Some(quote @ ('"' | '\'')) => {
@@ -149,7 +149,7 @@ fn member(scan: &mut Scan<'_>, depth: u8) -> Result<Member, Broken> {
         return scan.broken("a colon is expected after the name of a field");
     }
     scan.skip()?;
-    Ok(Member {
+    Ok(FileMember {
         key,
         key_span,
         node: node(scan, depth)?,

@@ -4,10 +4,10 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::{read, scan::Broken};
-use crate::schema::{Node, Value};
+use crate::schema::{FileNode, Value};
 
 /// The tree without places, as the other library has it.
-fn plain(node: &Node) -> serde_json::Value {
+fn plain(node: &FileNode) -> serde_json::Value {
     match &node.value {
         Value::Flag(flag) => (*flag).into(),
         Value::Integer(number) => (*number).into(),

@@ -4,32 +4,32 @@ use std::marker::PhantomData;
 
 use serde_json::{Value as Json, json};
 
-use super::{Kind, Scalar, Shown, read_scalar};
+use super::{OptionKind, Scalar, ShownValue, read_scalar};
 use crate::schema::editor;
 use crate::schema::fault::Sink;
-use crate::schema::settings::{Row, Settings};
-use crate::schema::{Node, Value};
+use crate::schema::settings::{OptionRow, OptionTable};
+use crate::schema::{FileNode, Value};
 
 /// An option that the file must give, with an example of its value as TOML.
 #[derive(Debug, Clone, Copy)]
 pub struct Required<K>(pub K, pub &'static str);
 
-impl<K: Scalar> Kind for Required<K> {
+impl<K: Scalar> OptionKind for Required<K> {
     type Output = K::Output;
     fn allowed(&self) -> String {
         self.0.allowed()
     }
     fn read(
         &self,
-        node: &Node,
+        node: &FileNode,
         base: &K::Output,
         path: &str,
         sink: &mut Sink<'_>,
     ) -> Option<K::Output> {
         self.0.read(node, base, path, sink)
     }
-    fn shown(&self, _value: &K::Output) -> Shown {
-        Shown::Unset(self.1.to_owned())
+    fn shown(&self, _value: &K::Output) -> ShownValue {
+        ShownValue::Unset(self.1.to_owned())
     }
     fn json_schema(&self) -> Json {
         self.0.json_schema()
@@ -43,24 +43,24 @@ impl<K: Scalar> Kind for Required<K> {
 #[derive(Debug, Clone, Copy)]
 pub struct Maybe<K>(pub K, pub &'static str);
 
-impl<K: Scalar> Kind for Maybe<K> {
+impl<K: Scalar> OptionKind for Maybe<K> {
     type Output = Option<K::Output>;
     fn allowed(&self) -> String {
         self.0.allowed()
     }
     fn read(
         &self,
-        node: &Node,
+        node: &FileNode,
         _base: &Self::Output,
         path: &str,
         sink: &mut Sink<'_>,
     ) -> Option<Self::Output> {
         read_scalar(&self.0, node, path, sink).map(Some)
     }
-    fn shown(&self, value: &Self::Output) -> Shown {
+    fn shown(&self, value: &Self::Output) -> ShownValue {
         value.as_ref().map_or_else(
-            || Shown::Unset(self.1.to_owned()),
-            |value| Shown::Value(self.0.written(value)),
+            || ShownValue::Unset(self.1.to_owned()),
+            |value| ShownValue::Value(self.0.written(value)),
         )
     }
     fn json_schema(&self) -> Json {
@@ -70,16 +70,16 @@ impl<K: Scalar> Kind for Maybe<K> {
 
 /// A list of values of one kind.
 #[derive(Debug, Clone, Copy)]
-pub struct List<K>(pub K);
+pub struct ListOf<K>(pub K);
 
-impl<K: Scalar> Kind for List<K> {
+impl<K: Scalar> OptionKind for ListOf<K> {
     type Output = Vec<K::Output>;
     fn allowed(&self) -> String {
         format!("a list, each {}", self.0.allowed())
     }
     fn read(
         &self,
-        node: &Node,
+        node: &FileNode,
         _base: &Self::Output,
         path: &str,
         sink: &mut Sink<'_>,
@@ -88,7 +88,7 @@ impl<K: Scalar> Kind for List<K> {
             sink.refuse(
                 &node.span,
                 path,
-                Kind::allowed(self),
+                OptionKind::allowed(self),
                 "write [\"…\", \"…\"]",
             );
             return None;
@@ -104,9 +104,9 @@ impl<K: Scalar> Kind for List<K> {
         }
         (values.len() == items.len()).then_some(values)
     }
-    fn shown(&self, value: &Self::Output) -> Shown {
+    fn shown(&self, value: &Self::Output) -> ShownValue {
         let written: Vec<String> = value.iter().map(|one| self.0.written(one)).collect();
-        Shown::Value(format!("[{}]", written.join(", ")))
+        ShownValue::Value(format!("[{}]", written.join(", ")))
     }
     fn json_schema(&self) -> Json {
         json!({"type": "array", "items": self.0.json_schema()})
@@ -115,23 +115,23 @@ impl<K: Scalar> Kind for List<K> {
 
 /// A table of options `[key]`.
 #[derive(Debug, Clone, Copy)]
-pub struct Group<S>(PhantomData<S>);
+pub struct TableOf<S>(PhantomData<S>);
 
-impl<S> Group<S> {
+impl<S> TableOf<S> {
     /// The one of this type.
     pub const OF: Self = Self(PhantomData);
 }
 
-impl<S: Settings> Kind for Group<S> {
+impl<S: OptionTable> OptionKind for TableOf<S> {
     type Output = S;
     fn allowed(&self) -> String {
         "a table of options".to_owned()
     }
-    fn read(&self, node: &Node, base: &S, path: &str, sink: &mut Sink<'_>) -> Option<S> {
+    fn read(&self, node: &FileNode, base: &S, path: &str, sink: &mut Sink<'_>) -> Option<S> {
         S::take(node, base, path, sink)
     }
-    fn shown(&self, value: &S) -> Shown {
-        Shown::Table(value.rows())
+    fn shown(&self, value: &S) -> ShownValue {
+        ShownValue::Table(value.rows())
     }
     fn json_schema(&self) -> Json {
         editor::table(&S::default().rows())
@@ -145,12 +145,18 @@ pub struct Groups<S> {
     pub template: S,
 }
 
-impl<S: Settings> Kind for Groups<S> {
+impl<S: OptionTable> OptionKind for Groups<S> {
     type Output = Vec<S>;
     fn allowed(&self) -> String {
         "a list of tables".to_owned()
     }
-    fn read(&self, node: &Node, _base: &Vec<S>, path: &str, sink: &mut Sink<'_>) -> Option<Vec<S>> {
+    fn read(
+        &self,
+        node: &FileNode,
+        _base: &Vec<S>,
+        path: &str,
+        sink: &mut Sink<'_>,
+    ) -> Option<Vec<S>> {
         let Value::List(items) = &node.value else {
             sink.refuse(&node.span, path, "a list of tables", "write [[…]] above it");
             return None;
@@ -164,11 +170,11 @@ impl<S: Settings> Kind for Groups<S> {
         }
         Some(read)
     }
-    fn shown(&self, _value: &Vec<S>) -> Shown {
-        Shown::Tables(self.template.rows())
+    fn shown(&self, _value: &Vec<S>) -> ShownValue {
+        ShownValue::Tables(self.template.rows())
     }
-    fn items(&self, value: &Vec<S>) -> Vec<Vec<Row>> {
-        value.iter().map(Settings::rows).collect()
+    fn items(&self, value: &Vec<S>) -> Vec<Vec<OptionRow>> {
+        value.iter().map(OptionTable::rows).collect()
     }
     fn json_schema(&self) -> Json {
         editor::tables(&self.template.rows())
@@ -184,22 +190,22 @@ impl<S> MaybeGroup<S> {
     pub const OF: Self = Self(PhantomData);
 }
 
-impl<S: Settings> Kind for MaybeGroup<S> {
+impl<S: OptionTable> OptionKind for MaybeGroup<S> {
     type Output = Option<S>;
     fn allowed(&self) -> String {
         "a table of options".to_owned()
     }
     fn read(
         &self,
-        node: &Node,
+        node: &FileNode,
         _base: &Option<S>,
         path: &str,
         sink: &mut Sink<'_>,
     ) -> Option<Option<S>> {
         S::take(node, &S::default(), path, sink).map(Some)
     }
-    fn shown(&self, value: &Option<S>) -> Shown {
-        Shown::Tables(value.clone().unwrap_or_default().rows())
+    fn shown(&self, value: &Option<S>) -> ShownValue {
+        ShownValue::Tables(value.clone().unwrap_or_default().rows())
     }
     fn json_schema(&self) -> Json {
         editor::table(&S::default().rows())

@@ -6,20 +6,20 @@ mod number;
 mod text;
 mod word;
 
-pub use group::{Group, Groups, List, Maybe, MaybeGroup, Required};
-pub use number::{Flag, Number, Percent, Span, Whole};
-pub use text::{Address, AnyText, FileMode, Location, Name};
+pub use group::{Groups, ListOf, Maybe, MaybeGroup, Required, TableOf};
+pub use number::{DurationRange, Flag, Number, Percent, Whole};
+pub use text::{Address, AnyText, FileMode, Location, NameText};
 pub(crate) use word::words;
-pub use word::{OneOf, Word};
+pub use word::{OneOf, OptionWord};
 
 use serde_json::{Value as Json, json};
 
 use super::fault::Sink;
-use super::settings::Row;
-use super::{Node, Value};
+use super::settings::OptionRow;
+use super::{FileNode, Value};
 
 /// What an option may hold: says it, reads it, writes it.
-pub trait Kind {
+pub trait OptionKind {
     /// What the agent works with.
     type Output;
     /// What may stand in the file, in words.
@@ -28,15 +28,15 @@ pub trait Kind {
     /// option holds without the file.
     fn read(
         &self,
-        node: &Node,
+        node: &FileNode,
         base: &Self::Output,
         path: &str,
         sink: &mut Sink<'_>,
     ) -> Option<Self::Output>;
     /// How a value is written.
-    fn shown(&self, value: &Self::Output) -> Shown;
+    fn shown(&self, value: &Self::Output) -> ShownValue;
     /// The options of each table of a list of tables.
-    fn items(&self, _value: &Self::Output) -> Vec<Vec<Row>> {
+    fn items(&self, _value: &Self::Output) -> Vec<Vec<OptionRow>> {
         Vec::new()
     }
     /// What may stand in the file, as a JSON Schema; anything, where a kind does not say.
@@ -51,15 +51,15 @@ pub trait Kind {
 
 /// A value as the shipped file has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Shown {
+pub enum ShownValue {
     /// The text after `key = `.
     Value(String),
     /// Not set; the text that a user might write.
     Unset(String),
     /// A table `[key]`.
-    Table(Vec<Row>),
+    Table(Vec<OptionRow>),
     /// Tables `[[key]]`, none by default; what one holds.
-    Tables(Vec<Row>),
+    Tables(Vec<OptionRow>),
 }
 
 /// A kind that looks at one value alone.
@@ -89,7 +89,7 @@ pub trait Scalar {
 /// Reads the value of an option; `None` and a fault in the sink where it is not allowed.
 fn read_scalar<K: Scalar>(
     kind: &K,
-    node: &Node,
+    node: &FileNode,
     path: &str,
     sink: &mut Sink<'_>,
 ) -> Option<K::Output> {
@@ -112,22 +112,22 @@ fn read_scalar<K: Scalar>(
     }
 }
 
-impl<K: Scalar> Kind for K {
+impl<K: Scalar> OptionKind for K {
     type Output = K::Output;
     fn allowed(&self) -> String {
         Scalar::allowed(self)
     }
     fn read(
         &self,
-        node: &Node,
+        node: &FileNode,
         _base: &Self::Output,
         path: &str,
         sink: &mut Sink<'_>,
     ) -> Option<Self::Output> {
         read_scalar(self, node, path, sink)
     }
-    fn shown(&self, value: &Self::Output) -> Shown {
-        Shown::Value(self.written(value))
+    fn shown(&self, value: &Self::Output) -> ShownValue {
+        ShownValue::Value(self.written(value))
     }
     fn json_schema(&self) -> Json {
         Scalar::json_schema(self)

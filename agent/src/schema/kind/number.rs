@@ -190,14 +190,14 @@ fn share_hint(percent: f64) -> String {
 
 /// A duration in a range, both ends included, written with its unit.
 #[derive(Debug, Clone, Copy)]
-pub struct Span {
+pub struct DurationRange {
     /// The least.
     pub min: Duration,
     /// The most.
     pub max: Duration,
 }
 
-impl Span {
+impl DurationRange {
     /// A range of milliseconds.
     pub const fn ms(min: u64, max: u64) -> Self {
         Self {
@@ -207,7 +207,7 @@ impl Span {
     }
 }
 
-impl Scalar for Span {
+impl Scalar for DurationRange {
     type Output = Duration;
     fn allowed(&self) -> String {
         let [min, max] = [self.min, self.max].map(humantime::format_duration);

@@ -16,9 +16,9 @@ fn text(value: &Value) -> Result<&str, String> {
 
 /// A name that is neither empty nor longer than 255 bytes and has no control characters.
 #[derive(Debug, Clone, Copy)]
-pub struct Name;
+pub struct NameText;
 
-impl Scalar for Name {
+impl Scalar for NameText {
     type Output = String;
     fn allowed(&self) -> String {
         "a text of 1 to 255 bytes without control characters".to_owned()

@@ -10,7 +10,7 @@ use super::{Scalar, Value, quoted};
 use crate::schema::settings::nearest;
 
 /// An enum whose values are words in files.
-pub trait Word: Copy + 'static {
+pub trait OptionWord: Copy + 'static {
     /// Every value.
     const ALL: &'static [Self];
     /// The word of a value.
@@ -23,7 +23,7 @@ macro_rules! words {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum $name { $($(#[$vmeta])* $variant,)+ }
-        impl $crate::schema::kind::Word for $name {
+        impl $crate::schema::kind::OptionWord for $name {
             const ALL: &'static [Self] = &[$(Self::$variant,)+];
             fn word(self) -> &'static str {
                 match self { $(Self::$variant => $text,)+ }
@@ -33,14 +33,14 @@ macro_rules! words {
 }
 pub(crate) use words;
 
-impl Word for Mode {
+impl OptionWord for Mode {
     const ALL: &'static [Self] = Self::ALL;
     fn word(self) -> &'static str {
         self.name()
     }
 }
 
-impl Word for LossMode {
+impl OptionWord for LossMode {
     const ALL: &'static [Self] = Self::ALL;
     fn word(self) -> &'static str {
         self.name()
@@ -56,7 +56,7 @@ impl<W> OneOf<W> {
     pub const ANY: Self = Self(PhantomData);
 }
 
-impl<W: Word> Scalar for OneOf<W> {
+impl<W: OptionWord> Scalar for OneOf<W> {
     type Output = W;
     fn allowed(&self) -> String {
         all_words::<W>().join(" | ")
@@ -74,6 +74,6 @@ impl<W: Word> Scalar for OneOf<W> {
     }
 }
 
-fn all_words<W: Word>() -> Vec<&'static str> {
+fn all_words<W: OptionWord>() -> Vec<&'static str> {
     W::ALL.iter().map(|one| one.word()).collect()
 }

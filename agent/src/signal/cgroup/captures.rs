@@ -3,7 +3,7 @@
 use tidegate_abi::signal::SignalId;
 
 use super::super::fixture::{SECOND_NS, Tree, close, missing, value};
-use crate::procfs::Fault;
+use crate::procfs::NoValue;
 
 const STAT: (&str, &str) = ("proc/stat", "cpu  1 0 0 9\ncpu0 1 0 0 9\ncpu1 1 0 0 9\n");
 
@@ -96,11 +96,11 @@ fn every_kernel_tells_use_and_throttling_of_the_same_load() {
         if kernel == "5.10" {
             assert_eq!(
                 missing(&sampler, key, SignalId::PsiCpuFull).fault,
-                Fault::NoField("full")
+                NoValue::NoField("full")
             );
             assert_eq!(
                 missing(&sampler, key, SignalId::Burst).fault,
-                Fault::NoField("nr_bursts")
+                NoValue::NoField("nr_bursts")
             );
         } else {
             assert!((0.5..0.9).contains(&told(SignalId::PsiCpuFull)), "{kernel}");

@@ -4,7 +4,7 @@ use super::super::parse::cpu_set::{self, CpuSet};
 use super::above::{Above, OfTick, SharedKey};
 use crate::procfs::Place;
 use crate::procfs::kept_file::{KeptFile, ReadBuffer};
-use crate::procfs::{Fault, Missing, Named as _};
+use crate::procfs::{Missing, NamedSource as _, NoValue};
 
 /// What the names of its files begin with, mostly.
 const CPUSET: &str = "cpuset.";
@@ -94,7 +94,7 @@ fn first_list(
     for (name, file) in level {
         match file.read(buffer).and_then(cpu_set::parse) {
             Ok(list) if !list.is_empty() => return Ok(Some(list)),
-            Ok(_) | Err(Fault::Empty) => {}
+            Ok(_) | Err(NoValue::Empty) => {}
             Err(fault) if fault.is_absent() => {}
             Err(fault) => return Err(fault).named(name),
         }

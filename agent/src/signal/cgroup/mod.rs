@@ -35,7 +35,7 @@ use super::parse::cpu_set::CpuSet;
 use super::pressure::{self, PressureSignals};
 use super::reading::Readings;
 use crate::procfs::kept_file::ReadBuffer;
-use crate::procfs::{Fault, Missing};
+use crate::procfs::{Missing, NoValue};
 use crate::procfs::{Place, Places};
 
 /// What holds a group's CPUs down to their number.
@@ -183,7 +183,7 @@ impl CgroupSignals {
             group_missing(
                 Missing {
                     source: "cgroup",
-                    fault: Fault::Os(libc::ENOENT),
+                    fault: NoValue::Os(libc::ENOENT),
                 },
                 out,
             );
@@ -251,7 +251,7 @@ impl CgroupSignals {
         if is_exceeded && !self.quotas.as_ref().is_ok_and(may_burst) {
             return Err(Missing {
                 source: "cpu",
-                fault: Fault::OverCpus,
+                fault: NoValue::OverCpus,
             });
         }
         Ok(cpus)
@@ -269,7 +269,9 @@ impl CgroupSignals {
         let is_listed = match &self.cpu_lists {
             Ok(lists) => lists.sample(means.buffer, means.above, allowed)?,
             // Without a cpuset hierarchy in sight nothing narrows the online CPUs.
-            Err(missing) if matches!(missing.fault, Fault::NotMounted | Fault::OutOfSight) => false,
+            Err(missing) if matches!(missing.fault, NoValue::NotMounted | NoValue::OutOfSight) => {
+                false
+            }
             // One that is not proved to be its own narrows them, and its processes tell how.
             Err(_unproved) if !affinity.is_empty() => false,
             Err(missing) => return Err(*missing),
@@ -306,7 +308,7 @@ impl CgroupSignals {
             }
             _ if count == 0 => Err(Missing {
                 source: "/proc/stat",
-                fault: Fault::NoField("cpu0"),
+                fault: NoValue::NoField("cpu0"),
             }),
             _ => Ok(f64::from(count)),
         }
@@ -360,7 +362,7 @@ fn host_only(out: &mut Readings) {
     let of = |source| {
         Err(Missing {
             source,
-            fault: Fault::HostOnly,
+            fault: NoValue::HostOnly,
         })
     };
     for id in [SignalId::Load1, SignalId::Load5, SignalId::Load15] {

@@ -10,7 +10,7 @@ use crate::procfs::Place;
 use crate::procfs::Version;
 use crate::procfs::kept_file::{KeptFile, ReadBuffer};
 use crate::procfs::parse::sole_number;
-use crate::procfs::{Fault, Missing, Named as _};
+use crate::procfs::{Missing, NamedSource as _, NoValue};
 
 /// How long a group without a quota is believed to have none. Most groups have none for all their life.
 const NO_QUOTA_NS: u64 = 400_000_000;
@@ -76,9 +76,9 @@ impl QuotaChain {
         let no_quota = Err(Missing {
             source: "cpu.stat",
             fault: if self.is_whole {
-                Fault::NoQuota
+                NoValue::NoQuota
             } else {
-                Fault::NoQuotaInSight
+                NoValue::NoQuotaInSight
             },
         });
         let mut sample = ChainSample {
@@ -112,7 +112,7 @@ fn worse(
         (Ok(one), Ok(other)) if one.of_periods >= other.of_periods => Ok(one),
         (Ok(one), Err(_)) => Ok(one),
         (Err(missing), Err(_))
-            if !matches!(missing.fault, Fault::NoQuota | Fault::NoQuotaInSight) =>
+            if !matches!(missing.fault, NoValue::NoQuota | NoValue::NoQuotaInSight) =>
         {
             Err(missing)
         }
@@ -126,14 +126,14 @@ pub(super) struct QuotaReader {
     files: QuotaFiles,
     throttling: ThrottlingReader,
     burst: KeptFile,
-    read: OfTick<Result<Option<Told>, Missing>>,
+    read: OfTick<Result<Option<QuotaReadings>, Missing>>,
     /// When it is next looked whether there is a quota, where there was none.
     none_until_ns: u64,
 }
 
 /// What one group with a quota tells.
 #[derive(Debug, Clone, Copy)]
-struct Told {
+struct QuotaReadings {
     quota: Quota,
     throttling: Result<Throttling, Missing>,
 }
@@ -181,7 +181,7 @@ impl QuotaReader {
         tick: u64,
         now_ns: u64,
         buffer: &mut ReadBuffer,
-    ) -> Result<Option<Told>, Missing> {
+    ) -> Result<Option<QuotaReadings>, Missing> {
         let Self {
             files,
             throttling,
@@ -198,7 +198,7 @@ impl QuotaReader {
                 return Ok(None);
             };
             let throttling = throttling.read(now_ns, quota, buffer);
-            Ok(Some(Told { quota, throttling }))
+            Ok(Some(QuotaReadings { quota, throttling }))
         })
     }
 }
@@ -261,9 +261,9 @@ impl QuotaFiles {
     }
 }
 
-fn none_if_absent<T>(read: Result<Option<T>, Fault>) -> Result<Option<T>, Fault> {
+fn none_if_absent<T>(read: Result<Option<T>, NoValue>) -> Result<Option<T>, NoValue> {
     match read {
-        Err(Fault::Empty) => Ok(None),
+        Err(NoValue::Empty) => Ok(None),
         Err(fault) if fault.is_absent() => Ok(None),
         other => other,
     }

@@ -7,8 +7,8 @@ use tidegate_abi::signal::SignalId;
 
 use super::super::fixture::{SECOND_NS, Tree, close, missing, value};
 use super::Limiter;
-use crate::procfs::Fault;
 use crate::procfs::GroupPattern;
+use crate::procfs::NoValue;
 
 /// `/proc/stat` of a host with 32 CPUs.
 fn stat_of_32_cpus(busy: u64, idle: u64) -> String {
@@ -42,7 +42,7 @@ fn a_container_with_two_cpus_on_a_large_host_is_read_against_its_own_limit() {
     let (mut sampler, key) = tree.watching("/");
     assert_eq!(
         missing(&sampler, key, SignalId::Cpu).fault,
-        Fault::FirstSample
+        NoValue::FirstSample
     );
     tree.write(&[USED_1900_MS, ("proc/stat", &stat_of_32_cpus(292, 4008))]);
     sampler.sample(2 * SECOND_NS);
@@ -71,7 +71,7 @@ fn max_is_no_limit_in_each_of_its_spellings() {
         close(value(&sampler, key, SignalId::EffectiveCpus), 32.0);
         assert_eq!(
             missing(&sampler, key, SignalId::Throttle).fault,
-            Fault::NoQuotaInSight
+            NoValue::NoQuotaInSight
         );
     }
     let tree = container("max");
@@ -158,20 +158,23 @@ fn an_interval_without_length_and_a_step_back_give_no_value() {
     sampler.sample(SECOND_NS);
     assert_eq!(
         missing(&sampler, key, SignalId::Cpu).fault,
-        Fault::NoTimePassed
+        NoValue::NoTimePassed
     );
     tree.write(&[("cgroup/cpu.stat", "usage_usec 5\n")]);
     sampler.sample(2 * SECOND_NS);
-    assert_eq!(missing(&sampler, key, SignalId::Cpu).fault, Fault::WentBack);
+    assert_eq!(
+        missing(&sampler, key, SignalId::Cpu).fault,
+        NoValue::WentBack
+    );
     assert_eq!(
         missing(&sampler, key, SignalId::CpuUser).fault,
-        Fault::NoField("user_usec")
+        NoValue::NoField("user_usec")
     );
     tree.write(&[("cgroup/cpu.stat", "usage_usec 5000000000\n")]);
     sampler.sample(3 * SECOND_NS);
     assert_eq!(
         missing(&sampler, key, SignalId::Cpu).fault,
-        Fault::Implausible
+        NoValue::Implausible
     );
 }
 
@@ -187,7 +190,7 @@ fn a_v2_group_without_the_cpu_controller_is_not_called_never_throttled() {
     tree.write(&[USED_1900_MS]);
     sampler.sample(2 * SECOND_NS);
     for id in [SignalId::Throttle, SignalId::ThrottledTime, SignalId::Burst] {
-        assert_eq!(missing(&sampler, key, id).fault, Fault::NoQuota);
+        assert_eq!(missing(&sampler, key, id).fault, NoValue::NoQuota);
     }
 }
 
@@ -247,11 +250,11 @@ fn numbers_at_the_end_of_their_range_are_no_values() {
     close(value(&sampler, key, SignalId::EffectiveCpus), 1.0);
     assert_eq!(
         missing(&sampler, key, SignalId::Cpu).fault,
-        Fault::Malformed("usage_usec")
+        NoValue::Malformed("usage_usec")
     );
     assert_eq!(
         missing(&sampler, key, SignalId::Throttle).fault,
-        Fault::NoField("nr_throttled")
+        NoValue::NoField("nr_throttled")
     );
 }
 
@@ -278,7 +281,7 @@ fn a_group_that_goes_is_dropped_and_comes_back_under_a_new_key() {
     sampler.sample(3 * SECOND_NS);
     assert_eq!(
         missing(&sampler, again, SignalId::Cpu).fault,
-        Fault::FirstSample
+        NoValue::FirstSample
     );
 }
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::super::meter::to_f64;
 use super::super::parse::quota::Quota;
 use super::super::truth::Truth;
-use crate::procfs::Fault;
+use crate::procfs::NoValue;
 
 /// Fewest periods that make a share; with the usual period of 100 ms one second of a busy group.
 const PERIODS_MIN: u64 = 10;
@@ -21,7 +21,7 @@ pub(super) struct Counts {
     pub(super) throttled: u64,
     pub(super) throttled_ns: u64,
     /// Not told before kernel 5.14.
-    pub(super) bursts: Result<u64, Fault>,
+    pub(super) bursts: Result<u64, NoValue>,
 }
 
 impl Counts {
@@ -29,7 +29,7 @@ impl Counts {
     ///
     /// # Errors
     /// The first of the fields that is missing: a file with use alone tells nothing of throttling.
-    pub(super) fn read(bytes: &[u8], truth: &Truth) -> Result<Self, Fault> {
+    pub(super) fn read(bytes: &[u8], truth: &Truth) -> Result<Self, NoValue> {
         Ok(Self {
             periods: truth.periods.read(bytes)?,
             throttled: truth.throttled.read(bytes)?,
@@ -70,19 +70,19 @@ impl Window {
     /// Takes a sample and tells the growth over the shortest span with enough periods.
     ///
     /// # Errors
-    /// [`Fault::FirstSample`]; [`Fault::TooFewPeriods`] while there are not enough; [`Fault::WentBack`]
+    /// [`NoValue::FirstSample`]; [`NoValue::TooFewPeriods`] while there are not enough; [`NoValue::WentBack`]
     /// for a counter that did, after which the window begins anew.
-    pub(super) fn take(&mut self, now_ns: u64, counts: Counts) -> Result<Counts, Fault> {
+    pub(super) fn take(&mut self, now_ns: u64, counts: Counts) -> Result<Counts, NoValue> {
         let last = self.samples.back().map(|(_taken, last)| *last);
         if last.is_some_and(|last| counts.since(last).is_none()) {
             self.samples.clear();
             self.samples.push_back((now_ns, counts));
-            return Err(Fault::WentBack);
+            return Err(NoValue::WentBack);
         }
         let fault = if last.is_none() {
-            Fault::FirstSample
+            NoValue::FirstSample
         } else {
-            Fault::TooFewPeriods
+            NoValue::TooFewPeriods
         };
         let grown = self.shortest_span(now_ns, counts).ok_or(fault);
         if self.samples.len() == SAMPLES_MAX {
@@ -111,7 +111,7 @@ pub(super) struct Throttling {
     /// Run time that throttling took ÷ run time wanted.
     pub(super) of_time: f64,
     /// Periods that used saved-up quota ÷ periods.
-    pub(super) bursts: Result<f64, Fault>,
+    pub(super) bursts: Result<f64, NoValue>,
 }
 
 impl Throttling {
@@ -145,7 +145,7 @@ mod tests {
             periods,
             throttled,
             throttled_ns,
-            bursts: Err(Fault::NoField("nr_bursts")),
+            bursts: Err(NoValue::NoField("nr_bursts")),
         }
     }
 
@@ -163,7 +163,7 @@ mod tests {
     fn one_throttled_period_of_a_hundred_is_healthy() {
         let mut window = Window::new();
         let first = window.take(TICK_NS, counts(3076, 34, 7_000_000_000));
-        assert_eq!(first, Err(Fault::FirstSample));
+        assert_eq!(first, Err(NoValue::FirstSample));
         let grown = window
             .take(2 * TICK_NS, counts(3176, 35, 7_000_200_000))
             .unwrap();
@@ -206,7 +206,7 @@ mod tests {
         let later = TICK_NS + AGE_MAX_NS + 1;
         assert_eq!(
             window.take(later, counts(20, 20, 0)),
-            Err(Fault::TooFewPeriods)
+            Err(NoValue::TooFewPeriods)
         );
     }
 
@@ -216,7 +216,7 @@ mod tests {
         window.take(0, counts(100, 50, 0)).unwrap_err();
         assert_eq!(
             window.take(TICK_NS, counts(200, 40, 0)),
-            Err(Fault::WentBack)
+            Err(NoValue::WentBack)
         );
         assert_eq!(
             window
@@ -231,7 +231,7 @@ mod tests {
     fn a_file_with_use_alone_tells_nothing_of_throttling() {
         let truth = crate::procfs::Version::V2.truth();
         let read = Counts::read(b"usage_usec 1\nuser_usec 1\nsystem_usec 0\n", truth);
-        assert_eq!(read, Err(Fault::NoField("nr_periods")));
+        assert_eq!(read, Err(NoValue::NoField("nr_periods")));
     }
 
     proptest! {

@@ -5,7 +5,7 @@ use super::super::truth::Counter;
 use crate::procfs::Place;
 use crate::procfs::Version;
 use crate::procfs::kept_file::{KeptFile, ReadBuffer};
-use crate::procfs::{Fault, Missing, Named as _};
+use crate::procfs::{Missing, NamedSource as _, NoValue};
 
 /// CPUs in use since the last sample: CPU seconds per second.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -75,7 +75,7 @@ impl UsageReader {
             system: TimeCounter::new(truth.system),
             last: Usage::missing(Missing {
                 source: truth.usage.file,
-                fault: Fault::NotSampled,
+                fault: NoValue::NotSampled,
             }),
             next_parts_ns: 0,
         }
@@ -131,7 +131,7 @@ impl TimeCounter {
         }
     }
 
-    fn take(&mut self, bytes: Result<&[u8], Fault>, at: Moment) -> Result<f64, Missing> {
+    fn take(&mut self, bytes: Result<&[u8], NoValue>, at: Moment) -> Result<f64, Missing> {
         let count = bytes.and_then(|bytes| self.counter.read(bytes));
         let step = count.and_then(|count| self.meter.step(at.now_ns, count));
         step.and_then(|step| cpus_used(step, at.cpus))
@@ -140,13 +140,13 @@ impl TimeCounter {
 }
 
 /// CPUs used in a step. A read that was cut short is followed by a leap: no CPUs did that.
-fn cpus_used(step: Step, cpus: u32) -> Result<f64, Fault> {
+fn cpus_used(step: Step, cpus: u32) -> Result<f64, NoValue> {
     let most_ns = step
         .elapsed_ns
         .saturating_add(HELD_UP_MAX_NS)
         .saturating_mul(u64::from(cpus));
     if cpus > 0 && step.grown > most_ns {
-        return Err(Fault::Implausible);
+        return Err(NoValue::Implausible);
     }
     Ok(step.rate())
 }

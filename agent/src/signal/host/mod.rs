@@ -25,7 +25,7 @@ use super::reading::Readings;
 use crate::procfs::Roots;
 use crate::procfs::kept_file::{KeptFile, ReadBuffer};
 use crate::procfs::parse::mount_info;
-use crate::procfs::{Fault, Named as _};
+use crate::procfs::{NamedSource as _, NoValue};
 
 const STAT: &str = "/proc/stat";
 const LOADAVG: &str = "/proc/loadavg";
@@ -50,7 +50,7 @@ pub(crate) struct HostSignals {
     /// Whether the kernel itself fills `/proc/stat`.
     is_kernels: bool,
     /// How late the ticks were, s.
-    late_s: Result<f64, Fault>,
+    late_s: Result<f64, NoValue>,
 }
 
 impl HostSignals {
@@ -73,7 +73,7 @@ impl HostSignals {
             waits: Meter::default(),
             online: CpuSet::EMPTY,
             per_cpu: PerCpu::default(),
-            late_s: Err(Fault::FirstSample),
+            late_s: Err(NoValue::FirstSample),
         }
     }
 
@@ -124,11 +124,11 @@ impl HostSignals {
         self.pressure.sample(now_ns, buffer, out);
         out.set(
             SignalId::PsiCpuFull,
-            Err(Fault::Undefined).named(PRESSURE_CPU),
+            Err(NoValue::Undefined).named(PRESSURE_CPU),
         );
         out.set(SignalId::TickLate, self.late_s.named("sampler"));
         // Services show their listeners to the control loop, not to the sampler.
-        let queue = Err(Fault::NoListener).named("sock_diag");
+        let queue = Err(NoValue::NoListener).named("sock_diag");
         out.set(SignalId::AcceptQueue, queue);
         group_only(out);
     }
@@ -143,7 +143,7 @@ impl HostSignals {
         let switches = stat
             .switches
             .and_then(|count| self.switches.step(now_ns, count));
-        let mut put = |id, value: Result<f64, Fault>| out.set(id, value.named(STAT));
+        let mut put = |id, value: Result<f64, NoValue>| out.set(id, value.named(STAT));
         put(SignalId::EffectiveCpus, cpus);
         put(SignalId::Runnable, stat.running.map(to_f64));
         put(SignalId::Blocked, stat.blocked.map(to_f64));
@@ -161,8 +161,8 @@ impl HostSignals {
         );
     }
 
-    fn shares_since_last(&mut self, times: CpuTimes) -> Result<Shares, Fault> {
-        let last = self.last_times.replace(times).ok_or(Fault::FirstSample)?;
+    fn shares_since_last(&mut self, times: CpuTimes) -> Result<Shares, NoValue> {
+        let last = self.last_times.replace(times).ok_or(NoValue::FirstSample)?;
         Shares::between(last, times)
     }
 
@@ -170,8 +170,8 @@ impl HostSignals {
     fn take_load(
         &mut self,
         now_ns: u64,
-        tasks: Result<u64, Fault>,
-        load: Result<LoadAverage, Fault>,
+        tasks: Result<u64, NoValue>,
+        load: Result<LoadAverage, NoValue>,
         out: &mut Readings,
     ) {
         let is_frozen = match (load, tasks) {
@@ -179,7 +179,7 @@ impl HostSignals {
             _ => false,
         };
         let minutes = match load {
-            Ok(_) if is_frozen => [Err(Fault::Frozen); 3],
+            Ok(_) if is_frozen => [Err(NoValue::Frozen); 3],
             Ok(load) => load.minutes.map(Ok),
             Err(fault) => [Err(fault); 3],
         };
@@ -202,13 +202,13 @@ pub fn online_cpus(roots: &Roots) -> Option<u32> {
 /// Signals that are told of groups alone.
 fn group_only(out: &mut Readings) {
     for id in [SignalId::Throttle, SignalId::ThrottledTime, SignalId::Burst] {
-        out.set(id, Err(Fault::GroupOnly).named("cpu.stat"));
+        out.set(id, Err(NoValue::GroupOnly).named("cpu.stat"));
     }
     out.set(
         SignalId::GcCpu,
-        Err(Fault::GroupOnly).named("/proc/PID/task"),
+        Err(NoValue::GroupOnly).named("/proc/PID/task"),
     );
     for id in [SignalId::GcShare, SignalId::FullGc, SignalId::HeapUsed] {
-        out.set(id, Err(Fault::GroupOnly).named("hsperfdata"));
+        out.set(id, Err(NoValue::GroupOnly).named("hsperfdata"));
     }
 }

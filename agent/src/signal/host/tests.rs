@@ -7,7 +7,7 @@ use tidegate_abi::signal::SignalId;
 use super::super::reading::Readings;
 use super::super::sampler::Sampler;
 use super::HostSignals;
-use crate::procfs::Fault;
+use crate::procfs::NoValue;
 use crate::procfs::Roots;
 use crate::procfs::kept_file::ReadBuffer;
 
@@ -49,14 +49,20 @@ fn steal_is_told_apart_and_is_not_idle() {
 #[test]
 fn a_rate_is_missing_until_there_are_two_good_samples() {
     let cpu = |stats: &[&str]| sampled(stats).get(SignalId::Cpu).get().unwrap_err().fault;
-    assert_eq!(cpu(&["cpu  1 1 1 1\n"]), Fault::FirstSample);
+    assert_eq!(cpu(&["cpu  1 1 1 1\n"]), NoValue::FirstSample);
     assert_eq!(
         cpu(&["cpu  1 1 1 1\n", "cpu  1 1 1 1\n"]),
-        Fault::NoTimePassed
+        NoValue::NoTimePassed
     );
-    assert_eq!(cpu(&["cpu  1 1 1 9\n", "cpu  9 9 9 8\n"]), Fault::WentBack);
-    assert_eq!(cpu(&["cpu  1 1 1 9\n", ""]), Fault::Empty);
-    assert_eq!(cpu(&["cpu  1 1 1 9\n", "intr 5\n"]), Fault::NoField("cpu"));
+    assert_eq!(
+        cpu(&["cpu  1 1 1 9\n", "cpu  9 9 9 8\n"]),
+        NoValue::WentBack
+    );
+    assert_eq!(cpu(&["cpu  1 1 1 9\n", ""]), NoValue::Empty);
+    assert_eq!(
+        cpu(&["cpu  1 1 1 9\n", "intr 5\n"]),
+        NoValue::NoField("cpu")
+    );
 }
 
 #[test]
@@ -72,7 +78,7 @@ fn a_load_average_that_stands_still_over_changing_tasks_is_not_a_value() {
         host.sample(tick * 100_000_000, &mut buffer, &mut out);
     }
     for id in [SignalId::Load1, SignalId::Load5, SignalId::Load15] {
-        assert_eq!(out.get(id).get().unwrap_err().fault, Fault::Frozen);
+        assert_eq!(out.get(id).get().unwrap_err().fault, NoValue::Frozen);
     }
 }
 
@@ -86,7 +92,7 @@ fn the_real_host_tells_its_signals() {
     }
     assert_eq!(
         out.get(SignalId::Cpu).get().unwrap_err().fault,
-        Fault::FirstSample
+        NoValue::FirstSample
     );
 }
 
@@ -100,7 +106,7 @@ fn without_any_file_every_signal_says_why() {
     sampler.sample(1);
     for (id, reading) in sampler.host().iter() {
         let missing = reading.get().unwrap_err();
-        assert_ne!(missing.fault, Fault::NotSampled, "{id:?}");
+        assert_ne!(missing.fault, NoValue::NotSampled, "{id:?}");
     }
 }
 
@@ -127,7 +133,7 @@ fn field_o14_every_signal_has_a_reader_for_a_group_too() {
             }
             assert_ne!(
                 fault,
-                Some(Fault::NotSampled),
+                Some(NoValue::NotSampled),
                 "nobody reads {id:?}: see agent/src/signal/host, cgroup and kernel.rs"
             );
         }

@@ -4,7 +4,7 @@
 //! collection, of another it counts each concurrent cycle. The names are those of JDK 8 to 25. A name that is not
 //! among them is not guessed at.
 
-use crate::procfs::Fault;
+use crate::procfs::NoValue;
 
 /// Collectors of one JVM: young, old, and what runs beside the program.
 const COLLECTORS: usize = 3;
@@ -94,16 +94,18 @@ impl Collectors {
     ///
     /// # Errors
     /// Why these counters do not tell it.
-    pub(in crate::signal) fn full(&self) -> Result<u64, Fault> {
-        let mut full = Err(Fault::NoFullGc);
+    pub(in crate::signal) fn full(&self) -> Result<u64, NoValue> {
+        let mut full = Err(NoValue::NoFullGc);
         self.each(|collector, counts| match counts {
             Counts::Pauses => Ok(()),
             Counts::FullPauses => {
-                let more = collector.invocations.ok_or(Fault::NoField("invocations"))?;
+                let more = collector
+                    .invocations
+                    .ok_or(NoValue::NoField("invocations"))?;
                 full = Ok(full.unwrap_or(0_u64).saturating_add(more));
                 Ok(())
             }
-            Counts::AnyPauses | Counts::Anything => Err(Fault::CountsConcurrent),
+            Counts::AnyPauses | Counts::Anything => Err(NoValue::CountsConcurrent),
         })?;
         full
     }
@@ -112,27 +114,30 @@ impl Collectors {
     ///
     /// # Errors
     /// Why these counters do not tell it.
-    pub(in crate::signal) fn ticks(&self) -> Result<u64, Fault> {
+    pub(in crate::signal) fn ticks(&self) -> Result<u64, NoValue> {
         let mut sum = 0_u64;
         self.each(|collector, counts| match counts {
             Counts::Pauses | Counts::FullPauses | Counts::AnyPauses => {
-                sum = sum.saturating_add(collector.ticks.ok_or(Fault::NoField("time"))?);
+                sum = sum.saturating_add(collector.ticks.ok_or(NoValue::NoField("time"))?);
                 Ok(())
             }
-            Counts::Anything => Err(Fault::CountsConcurrent),
+            Counts::Anything => Err(NoValue::CountsConcurrent),
         })?;
         Ok(sum)
     }
 
     fn each(
         &self,
-        mut visit: impl FnMut(&Collector, Counts) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
+        mut visit: impl FnMut(&Collector, Counts) -> Result<(), NoValue>,
+    ) -> Result<(), NoValue> {
         if self.0.iter().flatten().next().is_none() {
-            return Err(Fault::NoField("sun.gc.collector.0.name"));
+            return Err(NoValue::NoField("sun.gc.collector.0.name"));
         }
         for collector in self.0.iter().flatten() {
-            visit(collector, collector.counts.ok_or(Fault::UnknownCollector)?)?;
+            visit(
+                collector,
+                collector.counts.ok_or(NoValue::UnknownCollector)?,
+            )?;
         }
         Ok(())
     }
@@ -142,7 +147,7 @@ impl Collectors {
 mod tests {
     use super::*;
 
-    fn told(collectors: &[(u8, &str, u64, u64)]) -> [Result<u64, Fault>; 2] {
+    fn told(collectors: &[(u8, &str, u64, u64)]) -> [Result<u64, NoValue>; 2] {
         let mut told = Collectors::default();
         for (place, name, invocations, ticks) in collectors {
             let field = |field: &str| format!("{place}.{field}");
@@ -155,7 +160,7 @@ mod tests {
 
     #[test]
     fn field_s2_collectors_are_known_by_name_and_what_each_counts() {
-        let concurrent = Err(Fault::CountsConcurrent);
+        let concurrent = Err(NoValue::CountsConcurrent);
         for (collectors, full, ticks) in [
             // As JDK 17 and 25 write them.
             (
@@ -185,7 +190,7 @@ mod tests {
             ),
             (
                 vec![(2, "Z concurrent cycle pauses", 75, 5)],
-                Err(Fault::NoFullGc),
+                Err(NoValue::NoFullGc),
                 Ok(5),
             ),
             (
@@ -193,7 +198,7 @@ mod tests {
                     (0, "ZGC minor collection pauses", 97, 4),
                     (2, "ZGC major collection pauses", 45, 3),
                 ],
-                Err(Fault::NoFullGc),
+                Err(NoValue::NoFullGc),
                 Ok(7),
             ),
         ] {
@@ -203,7 +208,7 @@ mod tests {
 
     #[test]
     fn field_s2_collectors_of_jdk_8_are_known_as_well() {
-        let concurrent = Err(Fault::CountsConcurrent);
+        let concurrent = Err(NoValue::CountsConcurrent);
         for (collectors, full, ticks) in [
             (
                 vec![(0, "PCopy", 9, 9), (1, "CMS", 6, 2)],
@@ -230,7 +235,7 @@ mod tests {
 
     #[test]
     fn field_s2_an_unknown_name_is_not_guessed_at() {
-        let unknown = Err(Fault::UnknownCollector);
+        let unknown = Err(NoValue::UnknownCollector);
         for name in [
             "",
             "Serial",
@@ -240,7 +245,7 @@ mod tests {
             let collectors = [(0, "Copy", 3, 3), (1, name, 5, 5)];
             assert_eq!(told(&collectors), [unknown, unknown], "{name}");
         }
-        let none = Err(Fault::NoField("sun.gc.collector.0.name"));
+        let none = Err(NoValue::NoField("sun.gc.collector.0.name"));
         assert_eq!(told(&[]), [none, none]);
     }
 }

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::super::processes::Scan;
-use crate::procfs::Fault;
+use crate::procfs::NoValue;
 use crate::procfs::directory::{self, OpenDirectory};
 use crate::procfs::kept_file::ReadBuffer;
 use crate::procfs::parse::innermost_pid::innermost_pid;
@@ -24,22 +24,22 @@ const NAMES_MAX: usize = 4096;
 ///
 /// # Errors
 /// The process is gone, or is not ours to look into.
-pub(super) fn root(pid: u32, scan: &mut Scan) -> Result<OpenDirectory, Fault> {
+pub(super) fn root(pid: u32, scan: &mut Scan) -> Result<OpenDirectory, NoValue> {
     directory::open(scan.path(format_args!("/{pid}/root")))
 }
 
 /// Visits each file below the root of a JVM that has the name of its file, with its path, until one is taken.
 ///
 /// # Errors
-/// [`Fault::NoPerfData`] if there is none: the JVM was started with `-XX:-UsePerfData`, or is not a
-/// `HotSpot`. Why none was taken, or [`Fault::Crowded`] where it may be among too many names.
+/// [`NoValue::NoPerfData`] if there is none: the JVM was started with `-XX:-UsePerfData`, or is not a
+/// `HotSpot`. Why none was taken, or [`NoValue::Crowded`] where it may be among too many names.
 pub(super) fn each_file<T>(
     pid: u32,
     root: &OpenDirectory,
     scan: &mut Scan,
     buffer: &mut ReadBuffer,
-    take: &mut dyn FnMut(&File, &mut Scan, &mut ReadBuffer) -> Result<T, Fault>,
-) -> Result<(PathBuf, T), Fault> {
+    take: &mut dyn FnMut(&File, &mut Scan, &mut ReadBuffer) -> Result<T, NoValue>,
+) -> Result<(PathBuf, T), NoValue> {
     let status = buffer.read_once(scan.path(format_args!("/{pid}/status")));
     let inner = status
         .ok()
@@ -49,7 +49,7 @@ pub(super) fn each_file<T>(
     let tmp = root
         .open_directory(Path::new(TMP))
         .map_err(none_if_absent)?;
-    let mut found = Err(Fault::NoPerfData);
+    let mut found = Err(NoValue::NoPerfData);
     let seen = directory::each_directory_of(NAMES_MAX, &tmp, &mut |name| {
         if found.is_ok() || !name.starts_with(USER_DIRECTORY) {
             return;
@@ -58,19 +58,19 @@ pub(super) fn each_file<T>(
         let file = root.open_file(&below).map_err(none_if_absent);
         match file.and_then(|file| take(&file, scan, buffer)) {
             Ok(taken) => found = Ok((below, taken)),
-            Err(Fault::NoPerfData) => {}
+            Err(NoValue::NoPerfData) => {}
             Err(fault) => found = Err(fault),
         }
     });
     match found {
-        Err(Fault::NoPerfData) => seen.and(found),
+        Err(NoValue::NoPerfData) => seen.and(found),
         told => told,
     }
 }
 
-fn none_if_absent(fault: Fault) -> Fault {
+fn none_if_absent(fault: NoValue) -> NoValue {
     if fault.is_absent() {
-        Fault::NoPerfData
+        NoValue::NoPerfData
     } else {
         fault
     }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::procfs::Fault;
+use crate::procfs::NoValue;
 
 /// The span that is looked back on.
 const SPAN_NS: u64 = 10_000_000_000;
@@ -26,8 +26,8 @@ impl FullGcWindow {
     /// sample if that is not as long ago.
     ///
     /// # Errors
-    /// [`Fault::FirstSample`], or [`Fault::WentBack`] for another JVM under the same pid.
-    pub(super) fn take(&mut self, now_ns: u64, count: u64) -> Result<u64, Fault> {
+    /// [`NoValue::FirstSample`], or [`NoValue::WentBack`] for another JVM under the same pid.
+    pub(super) fn take(&mut self, now_ns: u64, count: u64) -> Result<u64, NoValue> {
         if self
             .samples
             .back()
@@ -35,7 +35,7 @@ impl FullGcWindow {
         {
             self.samples.clear();
             self.samples.push_back((now_ns, count));
-            return Err(Fault::WentBack);
+            return Err(NoValue::WentBack);
         }
         let is_old = |(taken_ns, _count): &(u64, u64)| now_ns.saturating_sub(*taken_ns) >= SPAN_NS;
         // The newest of the samples that are old enough is where the span begins.
@@ -45,7 +45,7 @@ impl FullGcWindow {
         self.samples.push_back((now_ns, count));
         match (self.samples.len(), self.samples.front()) {
             (2.., Some((_taken_ns, first))) => Ok(count.saturating_sub(*first)),
-            _ => Err(Fault::FirstSample),
+            _ => Err(NoValue::FirstSample),
         }
     }
 }
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn collections_are_counted_for_ten_seconds() {
         let mut window = FullGcWindow::new();
-        assert_eq!(window.take(0, 5), Err(Fault::FirstSample));
+        assert_eq!(window.take(0, 5), Err(NoValue::FirstSample));
         assert_eq!(window.take(SECOND_NS, 8), Ok(3));
         for second in 2..=10 {
             assert_eq!(window.take(second * SECOND_NS, 8), Ok(3), "second {second}");
@@ -70,8 +70,8 @@ mod tests {
     #[test]
     fn another_jvm_under_the_same_pid_begins_anew() {
         let mut window = FullGcWindow::new();
-        assert_eq!(window.take(0, 5), Err(Fault::FirstSample));
-        assert_eq!(window.take(SECOND_NS, 1), Err(Fault::WentBack));
+        assert_eq!(window.take(0, 5), Err(NoValue::FirstSample));
+        assert_eq!(window.take(SECOND_NS, 1), Err(NoValue::WentBack));
         assert_eq!(window.take(2 * SECOND_NS, 3), Ok(2));
     }
 }

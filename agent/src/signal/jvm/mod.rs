@@ -20,7 +20,7 @@ use super::parse::hsperfdata::{self, JvmCounters};
 use super::processes::Scan;
 use super::reading::Readings;
 use crate::procfs::kept_file::ReadBuffer;
-use crate::procfs::{Fault, Missing, Named as _};
+use crate::procfs::{Missing, NamedSource as _, NoValue};
 
 /// Time between two readings of a JVM's counters.
 const SAMPLE_EVERY_NS: u64 = 1_000_000_000;
@@ -59,7 +59,7 @@ impl Jvms {
         }
         let unseen = unseen.filter(|_missing| pids.is_empty());
         let source = unseen.map_or(SOURCE, |missing| missing.source);
-        let mut told = JvmSample::missing(unseen.map_or(Fault::NoJvm, |missing| missing.fault));
+        let mut told = JvmSample::missing(unseen.map_or(NoValue::NoJvm, |missing| missing.fault));
         for reader in &mut self.readers {
             told = told.and(reader.sample(scan, buffer));
         }
@@ -72,13 +72,13 @@ impl Jvms {
 /// What one or several JVMs tell.
 #[derive(Debug, Clone, Copy)]
 struct JvmSample {
-    gc_share: Result<f64, Fault>,
-    full_gcs: Result<u64, Fault>,
-    heap_used: Result<f64, Fault>,
+    gc_share: Result<f64, NoValue>,
+    full_gcs: Result<u64, NoValue>,
+    heap_used: Result<f64, NoValue>,
 }
 
 impl JvmSample {
-    fn missing(fault: Fault) -> Self {
+    fn missing(fault: NoValue) -> Self {
         Self {
             gc_share: Err(fault),
             full_gcs: Err(fault),
@@ -97,10 +97,10 @@ impl JvmSample {
 
 /// The value of both, or of the one that has one; of two faults the later, which is a JVM's own.
 fn joined<T>(
-    one: Result<T, Fault>,
-    other: Result<T, Fault>,
+    one: Result<T, NoValue>,
+    other: Result<T, NoValue>,
     join: impl Fn(T, T) -> T,
-) -> Result<T, Fault> {
+) -> Result<T, NoValue> {
     match (one, other) {
         (Ok(one), Ok(other)) => Ok(join(one, other)),
         (Ok(value), Err(_)) | (Err(_), Ok(value)) => Ok(value),
@@ -137,7 +137,7 @@ impl JvmReader {
         }
     }
 
-    fn read(&mut self, scan: &mut Scan, buffer: &mut ReadBuffer) -> Result<JvmCounters, Fault> {
+    fn read(&mut self, scan: &mut Scan, buffer: &mut ReadBuffer) -> Result<JvmCounters, NoValue> {
         scan.spend(READ_CALLS);
         let root = find::root(self.pid, scan)?;
         let pid = self.pid;
@@ -154,7 +154,7 @@ impl JvmReader {
     }
 
     fn told(&mut self, now_ns: u64, counters: JvmCounters) -> JvmSample {
-        let missing = |name| Fault::NoField(name);
+        let missing = |name| NoValue::NoField(name);
         let gc_ns = collecting_ns(counters);
         let full = counters.full_gcs;
         JvmSample {
@@ -166,12 +166,12 @@ impl JvmReader {
 }
 
 /// Time in collections in ns; exact where the JVM counts ns, as it does on Linux.
-fn collecting_ns(counters: JvmCounters) -> Result<u64, Fault> {
+fn collecting_ns(counters: JvmCounters) -> Result<u64, NoValue> {
     let ns = u128::from(counters.gc_ticks?) * u128::from(NS_PER_S);
     let per_s = counters.ticks_per_s.map(u128::from);
     let ns = per_s.and_then(|per_s| ns.checked_div(per_s));
     let ns = ns.and_then(|ns| u64::try_from(ns).ok());
-    ns.ok_or(Fault::NoField("sun.os.hrt.frequency"))
+    ns.ok_or(NoValue::NoField("sun.os.hrt.frequency"))
 }
 
 fn heap_used(counters: JvmCounters) -> Option<f64> {

@@ -11,7 +11,7 @@ use rustix::fs::{fstatfs, major, minor};
 
 use super::super::parse::task_stat;
 use super::super::processes::Scan;
-use crate::procfs::Fault;
+use crate::procfs::NoValue;
 use crate::procfs::kept_file::ReadBuffer;
 use crate::procfs::parse::{lines, number, words};
 
@@ -35,15 +35,15 @@ pub(super) struct Owned {
 /// Proves it, unless `known` is a proof of the same file and process that is new enough.
 ///
 /// # Errors
-/// [`Fault::NotItsOwn`]; [`Fault::NoPerfData`] where the process maps no such file at all; why it cannot be proved.
+/// [`NoValue::NotItsOwn`]; [`NoValue::NoPerfData`] where the process maps no such file at all; why it cannot be proved.
 pub(super) fn prove(
     pid: u32,
     file: &File,
     known: Option<Owned>,
     scan: &mut Scan,
     buffer: &mut ReadBuffer,
-) -> Result<Owned, Fault> {
-    let found = file.metadata().map_err(|error| Fault::of(&error))?;
+) -> Result<Owned, NoValue> {
+    let found = file.metadata().map_err(|error| NoValue::of(&error))?;
     let began = buffer
         .read_once(scan.path(format_args!("/{pid}/stat")))
         .and_then(task_stat::began)?;
@@ -66,7 +66,7 @@ pub(super) fn prove(
     }
     let status = buffer.read_once(scan.path(format_args!("/{pid}/status")))?;
     if effective_user(status) != Some(u64::from(found.uid())) {
-        return Err(Fault::NotItsOwn);
+        return Err(NoValue::NotItsOwn);
     }
     scan.spend(MAPS_CALLS);
     let is_layered = fstatfs(file).is_ok_and(|system| LAYERED.contains(&system.f_type));
@@ -80,9 +80,9 @@ pub(super) fn prove(
         }
     }
     Err(if maps_any {
-        Fault::NotItsOwn
+        NoValue::NotItsOwn
     } else {
-        Fault::NoPerfData
+        NoValue::NoPerfData
     })
 }
 

@@ -9,7 +9,7 @@ use tidegate_abi::signal::SignalId;
 
 use super::super::fixture::{SECOND_NS, Tree, close, missing, value};
 use super::super::parse::hsperfdata;
-use crate::procfs::Fault;
+use crate::procfs::NoValue;
 
 const FILE: &str = "proc/10/root/tmp/hsperfdata_app/7";
 
@@ -83,7 +83,7 @@ fn collections_and_heap_of_a_jvm_in_a_container_are_read() {
     close(value(&sampler, key, SignalId::HeapUsed), 0.25);
     assert_eq!(
         missing(&sampler, key, SignalId::FullGc).fault,
-        Fault::FirstSample
+        NoValue::FirstSample
     );
     fs::write(tree.path(FILE), perf_data(8, 400_000_000)).unwrap();
     sampler.sample(2 * SECOND_NS);
@@ -97,7 +97,7 @@ fn a_jvm_without_the_file_is_not_measured_and_says_why() {
     fs::remove_file(tree.path(FILE)).unwrap();
     let (mut sampler, key) = tree.watching("/app");
     for id in TOLD {
-        assert_eq!(missing(&sampler, key, id).fault, Fault::NoPerfData);
+        assert_eq!(missing(&sampler, key, id).fault, NoValue::NoPerfData);
     }
     fs::write(tree.path(FILE), perf_data(5, 0)).unwrap();
     write_jvm(&tree, 10, 7, Some(FILE));
@@ -131,9 +131,9 @@ fn two_with_one_tmp() -> Tree {
 fn field_s3_a_file_counts_for_the_jvm_that_maps_it_and_for_no_other() {
     for (mapped, fault) in [
         // Started with -XX:-UsePerfData.
-        (None, Fault::NoPerfData),
+        (None, NoValue::NoPerfData),
         // Its own file was taken for one of a dead JVM and removed by the other.
-        (Some("tmp/hsperfdata_app/gone"), Fault::NotItsOwn),
+        (Some("tmp/hsperfdata_app/gone"), NoValue::NotItsOwn),
     ] {
         let tree = two_with_one_tmp();
         write_jvm(&tree, 20, 1, mapped);
@@ -158,7 +158,7 @@ fn field_s3_a_file_is_proved_again_when_the_process_is_another() {
     sampler.sample(2 * SECOND_NS);
     assert_eq!(
         missing(&sampler, key, SignalId::FullGc).fault,
-        Fault::NoPerfData
+        NoValue::NoPerfData
     );
 }
 
@@ -172,7 +172,7 @@ fn field_s3_a_file_of_another_user_is_not_its_own() {
     let (sampler, key) = tree.watching("/app");
     assert_eq!(
         missing(&sampler, key, SignalId::FullGc).fault,
-        Fault::NotItsOwn
+        NoValue::NotItsOwn
     );
 }
 
@@ -184,7 +184,7 @@ fn a_link_in_its_place_is_not_followed_and_told_as_such() {
     let (sampler, key) = tree.watching("/app");
     assert_eq!(
         missing(&sampler, key, SignalId::HeapUsed).fault,
-        Fault::Malformed("a link, a pipe or a device in its place")
+        NoValue::Malformed("a link, a pipe or a device in its place")
     );
 }
 
@@ -198,7 +198,7 @@ fn among_more_names_than_are_looked_at_it_is_not_called_absent() {
     let (sampler, key) = tree.watching("/app");
     assert_eq!(
         missing(&sampler, key, SignalId::FullGc).fault,
-        Fault::Crowded
+        NoValue::Crowded
     );
 }
 
@@ -208,7 +208,7 @@ fn a_group_without_a_jvm_says_so() {
     tree.write(&[("proc/10/task/10/stat", "10 (nginx) S 1\n")]);
     let (sampler, key) = tree.watching("/app");
     for id in TOLD {
-        assert_eq!(missing(&sampler, key, id).fault, Fault::NoJvm);
+        assert_eq!(missing(&sampler, key, id).fault, NoValue::NoJvm);
     }
 }
 
@@ -222,7 +222,7 @@ fn where_a_thread_cannot_be_looked_at_that_is_told_and_not_that_no_jvm_runs() {
     let (sampler, key) = tree.watching("/app");
     for id in TOLD {
         let missing = missing(&sampler, key, id);
-        assert_eq!(missing.fault, Fault::Os(libc::EISDIR), "{}", id.name());
+        assert_eq!(missing.fault, NoValue::Os(libc::EISDIR), "{}", id.name());
         assert_eq!(missing.source, "/proc/PID/task/TID/stat");
     }
 }

@@ -1,7 +1,7 @@
 //! `/proc/PID/status`: the CPUs that a process lets itself run on.
 
 use super::cpu_set::{self, CpuSet};
-use crate::procfs::Fault;
+use crate::procfs::NoValue;
 use crate::procfs::parse::lines;
 
 const KEY: &str = "Cpus_allowed_list:";
@@ -9,14 +9,14 @@ const KEY: &str = "Cpus_allowed_list:";
 /// Reads the list of allowed CPUs.
 ///
 /// # Errors
-/// [`Fault::NoField`] without such a line, [`Fault::Malformed`] for one that holds no list.
-pub(crate) fn parse(status: &[u8]) -> Result<CpuSet, Fault> {
+/// [`NoValue::NoField`] without such a line, [`NoValue::Malformed`] for one that holds no list.
+pub(crate) fn parse(status: &[u8]) -> Result<CpuSet, NoValue> {
     // A name cannot pass for this line: the kernel writes a newline in it as two characters.
     let mut lists = lines(status).filter_map(|line| line.strip_prefix(KEY.as_bytes()));
-    let list = lists.next().ok_or(Fault::NoField("Cpus_allowed_list"))?;
+    let list = lists.next().ok_or(NoValue::NoField("Cpus_allowed_list"))?;
     let set = cpu_set::parse(list)?;
     if set.is_empty() {
-        return Err(Fault::Malformed("Cpus_allowed_list"));
+        return Err(NoValue::Malformed("Cpus_allowed_list"));
     }
     Ok(set)
 }
@@ -38,7 +38,7 @@ mod tests {
     fn without_a_list_there_is_a_fault() {
         assert_eq!(
             parse(b"Name:\tx\n"),
-            Err(Fault::NoField("Cpus_allowed_list"))
+            Err(NoValue::NoField("Cpus_allowed_list"))
         );
         for odd in ["\n", "\t\n", "\t1-\n", "\tall\n"] {
             let status = format!("Cpus_allowed_list:{odd}");

@@ -1,6 +1,6 @@
 //! Lists of CPUs such as `0-1,4,7-9`, and sets of them.
 
-use crate::procfs::Fault;
+use crate::procfs::NoValue;
 use crate::procfs::parse::number;
 
 /// Bits in one word of a set.
@@ -86,15 +86,15 @@ impl CpuSet {
 /// "as the parent" in the cpuset controller.
 ///
 /// # Errors
-/// [`Fault::Malformed`] for anything that is not a list.
-pub(crate) fn parse(bytes: &[u8]) -> Result<CpuSet, Fault> {
+/// [`NoValue::Malformed`] for anything that is not a list.
+pub(crate) fn parse(bytes: &[u8]) -> Result<CpuSet, NoValue> {
     let mut set = CpuSet::EMPTY;
     let list = bytes.trim_ascii();
     if list.is_empty() {
         return Ok(set);
     }
     for part in list.split(|&byte| byte == b',') {
-        insert_range(&mut set, part).ok_or(Fault::Malformed("the list of CPUs"))?;
+        insert_range(&mut set, part).ok_or(NoValue::Malformed("the list of CPUs"))?;
     }
     Ok(set)
 }
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn count(list: &str) -> Result<u32, Fault> {
+    fn count(list: &str) -> Result<u32, NoValue> {
         parse(list.as_bytes()).map(|set| set.count())
     }
 

@@ -5,7 +5,7 @@
 //! flags, unit, variability, offset of the value, each relative to the entry.
 
 use super::super::jvm::Collectors;
-use crate::procfs::Fault;
+use crate::procfs::NoValue;
 
 const MAGIC: [u8; 4] = [0xca, 0xfe, 0xc0, 0xc0];
 const HEADER_BYTES: usize = 32;
@@ -20,9 +20,9 @@ const COLLECTOR: &[u8] = b"sun.gc.collector.";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct JvmCounters {
     /// Full collections since the JVM began: those that stop it for the whole heap.
-    pub(crate) full_gcs: Result<u64, Fault>,
+    pub(crate) full_gcs: Result<u64, NoValue>,
     /// Time in collections that stop the JVM, in ticks of `ticks_per_s`.
-    pub(crate) gc_ticks: Result<u64, Fault>,
+    pub(crate) gc_ticks: Result<u64, NoValue>,
     /// Ticks in a second.
     pub(crate) ticks_per_s: Option<u64>,
     /// Heap in use, bytes.
@@ -35,8 +35,8 @@ pub(crate) struct JvmCounters {
 /// same moment.
 ///
 /// # Errors
-/// [`Fault::Malformed`] for what is not such a file, or one that the JVM has not made ready yet.
-pub(crate) fn parse(bytes: &[u8]) -> Result<JvmCounters, Fault> {
+/// [`NoValue::Malformed`] for what is not such a file, or one that the JVM has not made ready yet.
+pub(crate) fn parse(bytes: &[u8]) -> Result<JvmCounters, NoValue> {
     let file = File::new(bytes)?;
     let mut collectors = Collectors::default();
     let (mut ticks_per_s, mut heap_used) = (None, None);
@@ -108,25 +108,29 @@ struct Entry<'a> {
 }
 
 impl<'a> File<'a> {
-    fn new(bytes: &'a [u8]) -> Result<Self, Fault> {
-        let header = bytes.get(..HEADER_BYTES).ok_or(Fault::NoField("header"))?;
-        let (magic, rest) = header.split_at_checked(4).ok_or(Fault::NoField("header"))?;
+    fn new(bytes: &'a [u8]) -> Result<Self, NoValue> {
+        let header = bytes
+            .get(..HEADER_BYTES)
+            .ok_or(NoValue::NoField("header"))?;
+        let (magic, rest) = header
+            .split_at_checked(4)
+            .ok_or(NoValue::NoField("header"))?;
         let [order, 2, _minor, ready, ..] = *rest else {
-            return Err(Fault::Malformed("the version"));
+            return Err(NoValue::Malformed("the version"));
         };
         if magic != MAGIC {
-            return Err(Fault::Malformed("the magic number"));
+            return Err(NoValue::Malformed("the magic number"));
         }
         if ready != 1 {
-            return Err(Fault::Malformed("the flag of a JVM that is up"));
+            return Err(NoValue::Malformed("the flag of a JVM that is up"));
         }
         let is_little = order == 1;
         let first_entry = u32_at(header, 24, is_little).and_then(|at| usize::try_from(at).ok());
         Ok(Self {
             bytes,
             is_little,
-            first_entry: first_entry.ok_or(Fault::Malformed("the offset of the entries"))?,
-            entries: u32_at(header, 28, is_little).ok_or(Fault::NoField("entries"))?,
+            first_entry: first_entry.ok_or(NoValue::Malformed("the offset of the entries"))?,
+            entries: u32_at(header, 28, is_little).ok_or(NoValue::NoField("entries"))?,
         })
     }
 
@@ -282,7 +286,7 @@ mod tests {
         let major = [("sun.gc.collector.2.invocations", 9)];
         let name = [("sun.gc.collector.2.name", "ZGC major collection pauses")];
         let z = parse(&made(&[heap.as_slice(), &major].concat(), &name)).unwrap();
-        assert_eq!((z.full_gcs, z.heap_max), (Err(Fault::NoFullGc), Some(64)));
+        assert_eq!((z.full_gcs, z.heap_max), (Err(NoValue::NoFullGc), Some(64)));
     }
 
     #[test]
@@ -306,9 +310,9 @@ mod tests {
         ] {
             let mut bytes = parallel();
             bytes[at] = 0x55;
-            assert_eq!(parse(&bytes), Err(Fault::Malformed(fault)));
+            assert_eq!(parse(&bytes), Err(NoValue::Malformed(fault)));
         }
-        assert_eq!(parse(b""), Err(Fault::NoField("header")));
+        assert_eq!(parse(b""), Err(NoValue::NoField("header")));
     }
 
     proptest! {

@@ -2,7 +2,7 @@
 
 use std::str;
 
-use crate::procfs::Fault;
+use crate::procfs::NoValue;
 use crate::procfs::parse::{number, words};
 
 /// The three averages of running, waiting and blocked tasks, and how many tasks there are.
@@ -11,31 +11,31 @@ pub(crate) struct LoadAverage {
     /// Over one, five and fifteen minutes.
     pub(crate) minutes: [f64; 3],
     /// Tasks of the host.
-    pub(crate) threads: Result<u64, Fault>,
+    pub(crate) threads: Result<u64, NoValue>,
 }
 
 /// Reads the three averages.
 ///
 /// # Errors
-/// The name of the average that is missing or malformed; [`Fault::NotTold`] for a machine without any task, as sandboxes
+/// The name of the average that is missing or malformed; [`NoValue::NotTold`] for a machine without any task, as sandboxes
 /// show it.
-pub(crate) fn parse(bytes: &[u8]) -> Result<LoadAverage, Fault> {
+pub(crate) fn parse(bytes: &[u8]) -> Result<LoadAverage, NoValue> {
     let mut words = words(bytes);
     let mut minutes = [0.0; 3];
     for (value, name) in minutes.iter_mut().zip(["load1", "load5", "load15"]) {
-        let word = words.next().ok_or(Fault::NoField(name))?;
-        *value = decimal(word).ok_or(Fault::Malformed(name))?;
+        let word = words.next().ok_or(NoValue::NoField(name))?;
+        *value = decimal(word).ok_or(NoValue::Malformed(name))?;
     }
     let threads = threads(words.next());
     if threads == Ok(0) {
-        return Err(Fault::NotTold);
+        return Err(NoValue::NotTold);
     }
     Ok(LoadAverage { minutes, threads })
 }
 
 /// The second half of a word such as `1/87`.
-fn threads(word: Option<&[u8]>) -> Result<u64, Fault> {
-    let word = word.ok_or(Fault::NoField("tasks"))?;
+fn threads(word: Option<&[u8]>) -> Result<u64, NoValue> {
+    let word = word.ok_or(NoValue::NoField("tasks"))?;
     let after = word
         .iter()
         .position(|&byte| byte == b'/')
@@ -43,7 +43,7 @@ fn threads(word: Option<&[u8]>) -> Result<u64, Fault> {
     word.get(after..)
         .filter(|_| after > 0)
         .and_then(number)
-        .ok_or(Fault::Malformed("tasks"))
+        .ok_or(NoValue::Malformed("tasks"))
 }
 
 /// A number such as `12.34`: digits and one point, so that `nan`, `inf` and `1e9` are not numbers.
@@ -74,22 +74,22 @@ mod tests {
         assert_eq!(read.threads, Ok(87));
         assert_eq!(
             parse(b"0 0 0 87 1").unwrap().threads,
-            Err(Fault::Malformed("tasks"))
+            Err(NoValue::Malformed("tasks"))
         );
         assert_eq!(
             parse(b"0 0 0").unwrap().threads,
-            Err(Fault::NoField("tasks"))
+            Err(NoValue::NoField("tasks"))
         );
     }
 
     #[test]
     fn what_is_not_there_is_named() {
-        assert_eq!(parse(b""), Err(Fault::NoField("load1")));
-        assert_eq!(parse(b"0.1 0.2"), Err(Fault::NoField("load15")));
-        assert_eq!(parse(b"nan 0 0"), Err(Fault::Malformed("load1")));
-        assert_eq!(parse(b"0 inf 0"), Err(Fault::Malformed("load5")));
-        assert_eq!(parse(b"0 0 -1"), Err(Fault::Malformed("load15")));
-        assert_eq!(parse(b". 0 0"), Err(Fault::Malformed("load1")));
+        assert_eq!(parse(b""), Err(NoValue::NoField("load1")));
+        assert_eq!(parse(b"0.1 0.2"), Err(NoValue::NoField("load15")));
+        assert_eq!(parse(b"nan 0 0"), Err(NoValue::Malformed("load1")));
+        assert_eq!(parse(b"0 inf 0"), Err(NoValue::Malformed("load5")));
+        assert_eq!(parse(b"0 0 -1"), Err(NoValue::Malformed("load15")));
+        assert_eq!(parse(b". 0 0"), Err(NoValue::Malformed("load1")));
     }
 
     proptest! {

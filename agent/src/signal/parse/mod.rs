@@ -1,6 +1,6 @@
 //! The kernel's text files, taken apart: pure functions over bytes, one file for each format.
 //!
-//! All of them skip lines they do not know, never panic, and say [`Fault`](crate::procfs::Fault) instead of guessing. A
+//! All of them skip lines they do not know, never panic, and say [`Fault`](crate::procfs::NoValue) instead of guessing. A
 //! number that does not fit 64 bits is malformed.
 
 pub(crate) mod affinity;

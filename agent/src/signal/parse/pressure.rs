@@ -1,15 +1,15 @@
 //! Pressure stall information: `/proc/pressure/*` and `*.pressure` of a group.
 
-use crate::procfs::Fault;
+use crate::procfs::NoValue;
 use crate::procfs::parse::{lines, number, words};
 
 /// Stall time since boot in µs; each line may be missing (`full` of cpu before kernel 5.13).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pressure {
     /// Some task waited.
-    pub(crate) some_us: Result<u64, Fault>,
+    pub(crate) some_us: Result<u64, NoValue>,
     /// All tasks waited at once.
-    pub(crate) full_us: Result<u64, Fault>,
+    pub(crate) full_us: Result<u64, NoValue>,
 }
 
 /// Reads both lines; lines of other kinds are skipped.
@@ -20,10 +20,10 @@ pub(crate) fn parse(bytes: &[u8]) -> Pressure {
     }
 }
 
-fn total(bytes: &[u8], kind: &'static str) -> Result<u64, Fault> {
+fn total(bytes: &[u8], kind: &'static str) -> Result<u64, NoValue> {
     let line = lines(bytes).find(|line| words(line).next() == Some(kind.as_bytes()));
-    let value = words(line.ok_or(Fault::NoField(kind))?).find_map(|w| w.strip_prefix(b"total="));
-    number(value.ok_or(Fault::NoField("total"))?).ok_or(Fault::Malformed("total"))
+    let value = words(line.ok_or(NoValue::NoField(kind))?).find_map(|w| w.strip_prefix(b"total="));
+    number(value.ok_or(NoValue::NoField("total"))?).ok_or(NoValue::Malformed("total"))
 }
 
 #[cfg(test)]
@@ -49,12 +49,15 @@ mod tests {
     fn a_missing_line_is_missing_alone() {
         let some_only = parse(b"some avg10=25.58 avg60=4.98 avg300=1.05 total=3347407\n");
         assert_eq!(some_only.some_us, Ok(3_347_407));
-        assert_eq!(some_only.full_us, Err(Fault::NoField("full")));
-        assert_eq!(parse(b"1\n").some_us, Err(Fault::NoField("some")));
-        assert_eq!(parse(b"some avg10=1").some_us, Err(Fault::NoField("total")));
+        assert_eq!(some_only.full_us, Err(NoValue::NoField("full")));
+        assert_eq!(parse(b"1\n").some_us, Err(NoValue::NoField("some")));
+        assert_eq!(
+            parse(b"some avg10=1").some_us,
+            Err(NoValue::NoField("total"))
+        );
         assert_eq!(
             parse(b"some total=").some_us,
-            Err(Fault::Malformed("total"))
+            Err(NoValue::Malformed("total"))
         );
     }
 

@@ -1,7 +1,7 @@
 //! `/proc/stat`: CPU times since boot, tasks that run or are blocked, CPUs that are online.
 
 use super::cpu_set::CpuSet;
-use crate::procfs::Fault;
+use crate::procfs::NoValue;
 use crate::procfs::parse::{field, number, words};
 
 /// CPU times of all CPUs since boot, in clock ticks.
@@ -23,20 +23,20 @@ pub(crate) struct CpuTimes {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ProcStat {
     /// The line `cpu`.
-    pub(crate) times: Result<CpuTimes, Fault>,
+    pub(crate) times: Result<CpuTimes, NoValue>,
     /// CPUs with a line of their own: those that are online. Never empty.
-    pub(crate) online: Result<CpuSet, Fault>,
+    pub(crate) online: Result<CpuSet, NoValue>,
     /// Tasks that run or wait for a CPU, the reader included.
-    pub(crate) running: Result<u64, Fault>,
+    pub(crate) running: Result<u64, NoValue>,
     /// Tasks in uninterruptible sleep.
-    pub(crate) blocked: Result<u64, Fault>,
+    pub(crate) blocked: Result<u64, NoValue>,
     /// Context switches since boot.
-    pub(crate) switches: Result<u64, Fault>,
+    pub(crate) switches: Result<u64, NoValue>,
 }
 
 impl ProcStat {
     /// What a file tells that could not be read.
-    pub(crate) fn missing(fault: Fault) -> Self {
+    pub(crate) fn missing(fault: NoValue) -> Self {
         let (running, blocked, switches) = (Err(fault), Err(fault), Err(fault));
         Self {
             times: Err(fault),
@@ -50,7 +50,7 @@ impl ProcStat {
 
 /// Reads the file; lines it does not know are skipped.
 pub(crate) fn parse(bytes: &[u8]) -> ProcStat {
-    let mut times = Err(Fault::NoField("cpu"));
+    let mut times = Err(NoValue::NoField("cpu"));
     let mut online = CpuSet::EMPTY;
     let lines = bytes.split_inclusive(|&byte| byte == b'\n');
     for rest in lines.filter_map(|line| line.strip_prefix(b"cpu")) {
@@ -66,7 +66,7 @@ pub(crate) fn parse(bytes: &[u8]) -> ProcStat {
     ProcStat {
         times,
         online: if is_none {
-            Err(Fault::NoField("cpu0"))
+            Err(NoValue::NoField("cpu0"))
         } else {
             Ok(online)
         },
@@ -98,13 +98,13 @@ fn insert_cpu(online: &mut CpuSet, rest: &[u8]) {
 
 /// Takes the times of the line `cpu`. A line without its newline was cut: its last number may be
 /// short of digits, and a total that jumps would read as an idle machine.
-fn parse_times(rest: &[u8]) -> Result<CpuTimes, Fault> {
+fn parse_times(rest: &[u8]) -> Result<CpuTimes, NoValue> {
     let rest = rest
         .strip_suffix(b"\n")
-        .ok_or(Fault::Malformed("the line cpu, cut short,"))?;
+        .ok_or(NoValue::Malformed("the line cpu, cut short,"))?;
     let mut told = [None; 8];
     for (slot, word) in told.iter_mut().zip(words(rest)) {
-        *slot = Some(number(word).ok_or(Fault::Malformed("cpu"))?);
+        *slot = Some(number(word).ok_or(NoValue::Malformed("cpu"))?);
     }
     let [
         Some(user),
@@ -117,7 +117,7 @@ fn parse_times(rest: &[u8]) -> Result<CpuTimes, Fault> {
         steal,
     ] = told
     else {
-        return Err(Fault::NoField("idle"));
+        return Err(NoValue::NoField("idle"));
     };
     let later = [iowait, irq, softirq].map(|time| time.unwrap_or(0));
     let [iowait, irq, softirq] = later;
@@ -125,7 +125,7 @@ fn parse_times(rest: &[u8]) -> Result<CpuTimes, Fault> {
         times
             .iter()
             .try_fold(0_u64, |sum, time| sum.checked_add(*time))
-            .ok_or(Fault::Malformed("cpu"))
+            .ok_or(NoValue::Malformed("cpu"))
     };
     Ok(CpuTimes {
         total: sum(&[
@@ -183,9 +183,9 @@ mod tests {
     fn each_part_is_missing_alone() {
         let stat = parse(b"cpu  1 2 3 4\nprocs_running x\n");
         assert_eq!(stat.times.unwrap().steal, None);
-        assert_eq!(stat.running, Err(Fault::Malformed("procs_running")));
-        assert_eq!(stat.blocked, Err(Fault::NoField("procs_blocked")));
-        assert_eq!(stat.online, Err(Fault::NoField("cpu0")));
+        assert_eq!(stat.running, Err(NoValue::Malformed("procs_running")));
+        assert_eq!(stat.blocked, Err(NoValue::NoField("procs_blocked")));
+        assert_eq!(stat.online, Err(NoValue::NoField("cpu0")));
     }
 
     #[test]

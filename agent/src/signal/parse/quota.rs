@@ -1,7 +1,7 @@
 //! CPU quotas: `cpu.max` of cgroup v2, `cpu.cfs_quota_us` and `cpu.cfs_period_us` of v1.
 
 use super::super::meter::to_f64;
-use crate::procfs::Fault;
+use crate::procfs::NoValue;
 use crate::procfs::parse::{number, sole_number, words};
 
 /// What a group may run for in each period.
@@ -14,10 +14,10 @@ pub(crate) struct Quota {
 }
 
 impl Quota {
-    fn new(run_us: u64, period_us: u64) -> Result<Self, Fault> {
+    fn new(run_us: u64, period_us: u64) -> Result<Self, NoValue> {
         match (run_us, period_us) {
-            (0, _) => Err(Fault::Malformed("the quota of 0")),
-            (_, 0) => Err(Fault::Malformed("the period of 0")),
+            (0, _) => Err(NoValue::Malformed("the quota of 0")),
+            (_, 0) => Err(NoValue::Malformed("the period of 0")),
             _ => Ok(Self { run_us, period_us }),
         }
     }
@@ -31,36 +31,36 @@ impl Quota {
 /// Reads `cpu.max`: `max 100000`, `200000 100000`, or `max` alone. `None` is "no limit here".
 ///
 /// # Errors
-/// [`Fault::Malformed`] or [`Fault::NoField`]; a quota or a period of 0 is not a limit but a fault.
-pub(crate) fn parse_max(bytes: &[u8]) -> Result<Option<Quota>, Fault> {
+/// [`NoValue::Malformed`] or [`NoValue::NoField`]; a quota or a period of 0 is not a limit but a fault.
+pub(crate) fn parse_max(bytes: &[u8]) -> Result<Option<Quota>, NoValue> {
     let mut words = words(bytes);
     let run = match words.next() {
         None | Some(b"max") => return Ok(None),
-        Some(word) => number(word).ok_or(Fault::Malformed("the quota"))?,
+        Some(word) => number(word).ok_or(NoValue::Malformed("the quota"))?,
     };
-    let period = words.next().ok_or(Fault::NoField("period"))?;
-    Quota::new(run, number(period).ok_or(Fault::Malformed("the period"))?).map(Some)
+    let period = words.next().ok_or(NoValue::NoField("period"))?;
+    Quota::new(run, number(period).ok_or(NoValue::Malformed("the period"))?).map(Some)
 }
 
 /// Reads `cpu.cfs_quota_us`; a negative number is "no limit here", `None`.
 ///
 /// # Errors
-/// [`Fault::Malformed`] if it is not a number.
-pub(crate) fn parse_cfs_quota(bytes: &[u8]) -> Result<Option<u64>, Fault> {
+/// [`NoValue::Malformed`] if it is not a number.
+pub(crate) fn parse_cfs_quota(bytes: &[u8]) -> Result<Option<u64>, NoValue> {
     let word = bytes.trim_ascii();
     let (negative, digits) = match word.strip_prefix(b"-") {
         Some(digits) => (true, digits),
         None => (false, word),
     };
-    let run_us = number(digits).ok_or(Fault::Malformed("the quota"))?;
+    let run_us = number(digits).ok_or(NoValue::Malformed("the quota"))?;
     Ok((!negative).then_some(run_us))
 }
 
 /// Joins the quota of v1 with the content of `cpu.cfs_period_us`.
 ///
 /// # Errors
-/// [`Fault::Malformed`] or [`Fault::Empty`].
-pub(crate) fn join_cfs_period(run_us: u64, period: &[u8]) -> Result<Quota, Fault> {
+/// [`NoValue::Malformed`] or [`NoValue::Empty`].
+pub(crate) fn join_cfs_period(run_us: u64, period: &[u8]) -> Result<Quota, NoValue> {
     Quota::new(run_us, sole_number(period, "the period")?)
 }
 
@@ -88,7 +88,7 @@ mod tests {
         }
         join_cfs_period(0, b"100000\n").unwrap_err();
         join_cfs_period(1, b"0\n").unwrap_err();
-        assert_eq!(join_cfs_period(1, b""), Err(Fault::Empty));
+        assert_eq!(join_cfs_period(1, b""), Err(NoValue::Empty));
     }
 
     #[test]

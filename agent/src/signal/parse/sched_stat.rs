@@ -1,6 +1,6 @@
 //! `/proc/PID/task/TID/schedstat` and `/proc/schedstat`: time that tasks ran and waited for a CPU.
 
-use crate::procfs::Fault;
+use crate::procfs::NoValue;
 use crate::procfs::parse::{lines, number, words};
 
 /// What the scheduler tells of one thread since it began.
@@ -18,11 +18,11 @@ pub(crate) struct SchedStat {
 ///
 /// # Errors
 /// The name of the number that is missing or malformed.
-pub(crate) fn parse(bytes: &[u8]) -> Result<SchedStat, Fault> {
+pub(crate) fn parse(bytes: &[u8]) -> Result<SchedStat, NoValue> {
     let mut words = words(bytes);
     let mut next = |name| {
-        let word = words.next().ok_or(Fault::NoField(name))?;
-        number(word).ok_or(Fault::Malformed(name))
+        let word = words.next().ok_or(NoValue::NoField(name))?;
+        number(word).ok_or(NoValue::Malformed(name))
     };
     Ok(SchedStat {
         run_ns: next("run time")?,
@@ -35,15 +35,15 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<SchedStat, Fault> {
 /// line `cpuN`. Time still being waited for is not in it.
 ///
 /// # Errors
-/// [`Fault::NoField`] without any such line, [`Fault::Malformed`] for a number that is none.
-pub(crate) fn parse_host_wait_ns(bytes: &[u8]) -> Result<u64, Fault> {
+/// [`NoValue::NoField`] without any such line, [`NoValue::Malformed`] for a number that is none.
+pub(crate) fn parse_host_wait_ns(bytes: &[u8]) -> Result<u64, NoValue> {
     let mut sum = None;
     for line in lines(bytes).filter(|line| line.starts_with(b"cpu")) {
-        let word = words(line).nth(8).ok_or(Fault::NoField("run_delay"))?;
+        let word = words(line).nth(8).ok_or(NoValue::NoField("run_delay"))?;
         let wait = number(word).and_then(|wait| wait.checked_add(sum.unwrap_or(0)));
-        sum = Some(wait.ok_or(Fault::Malformed("run_delay"))?);
+        sum = Some(wait.ok_or(NoValue::Malformed("run_delay"))?);
     }
-    sum.ok_or(Fault::NoField("cpu0"))
+    sum.ok_or(NoValue::NoField("cpu0"))
 }
 
 #[cfg(test)]
@@ -62,9 +62,9 @@ mod tests {
                 slices: 2
             }
         );
-        assert_eq!(parse(b""), Err(Fault::NoField("run time")));
-        assert_eq!(parse(b"1 x 2"), Err(Fault::Malformed("wait time")));
-        assert_eq!(parse(b"1 2"), Err(Fault::NoField("slices")));
+        assert_eq!(parse(b""), Err(NoValue::NoField("run time")));
+        assert_eq!(parse(b"1 x 2"), Err(NoValue::Malformed("wait time")));
+        assert_eq!(parse(b"1 2"), Err(NoValue::NoField("slices")));
     }
 
     #[test]
@@ -74,17 +74,17 @@ mod tests {
         assert_eq!(parse_host_wait_ns(text), Ok(42));
         assert_eq!(
             parse_host_wait_ns(b"version 17\n"),
-            Err(Fault::NoField("cpu0"))
+            Err(NoValue::NoField("cpu0"))
         );
         assert_eq!(
             parse_host_wait_ns(b"cpu0 1 2\n"),
-            Err(Fault::NoField("run_delay"))
+            Err(NoValue::NoField("run_delay"))
         );
         let max = u64::MAX;
         let text = format!("cpu0 0 0 0 0 0 0 0 {max} 0\ncpu1 0 0 0 0 0 0 0 1 0\n");
         assert_eq!(
             parse_host_wait_ns(text.as_bytes()),
-            Err(Fault::Malformed("run_delay"))
+            Err(NoValue::Malformed("run_delay"))
         );
     }
 

@@ -1,6 +1,6 @@
 //! `/proc/PID/task/TID/stat`: name and state of a thread.
 
-use crate::procfs::Fault;
+use crate::procfs::NoValue;
 use crate::procfs::parse::{number, words};
 
 /// What a thread is doing, as far as the signals tell states apart.
@@ -28,27 +28,27 @@ pub(crate) struct TaskStat<'a> {
 /// Reads both. A name may hold anything, `)` and newlines too, so it ends at the last `)`.
 ///
 /// # Errors
-/// [`Fault::NoField`] for a file that was cut, as that of a thread that just ended is.
-pub(crate) fn parse(bytes: &[u8]) -> Result<TaskStat<'_>, Fault> {
+/// [`NoValue::NoField`] for a file that was cut, as that of a thread that just ended is.
+pub(crate) fn parse(bytes: &[u8]) -> Result<TaskStat<'_>, NoValue> {
     let open = bytes
         .iter()
         .position(|&byte| byte == b'(')
-        .ok_or(Fault::NoField("name"))?;
+        .ok_or(NoValue::NoField("name"))?;
     let close = bytes
         .iter()
         .rposition(|&byte| byte == b')')
-        .ok_or(Fault::NoField("name"))?;
+        .ok_or(NoValue::NoField("name"))?;
     let name = bytes
         .get(open.saturating_add(1)..close)
-        .ok_or(Fault::NoField("name"))?;
+        .ok_or(NoValue::NoField("name"))?;
     let rest = bytes.get(close.saturating_add(1)..).unwrap_or_default();
     let state = match words(rest).next() {
         Some(b"R") => TaskState::Runnable,
         Some(b"D") => TaskState::Blocked,
         Some(b"Z" | b"X" | b"x") => TaskState::Ended,
         Some(word) if word.len() == 1 => TaskState::Sleeping,
-        Some(_other) => return Err(Fault::Malformed("state")),
-        None => return Err(Fault::NoField("state")),
+        Some(_other) => return Err(NoValue::Malformed("state")),
+        None => return Err(NoValue::NoField("state")),
     };
     Ok(TaskStat { name, state })
 }
@@ -56,12 +56,12 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<TaskStat<'_>, Fault> {
 /// When the thread or process began, clock ticks since boot: field 22, the twentieth after the name.
 ///
 /// # Errors
-/// [`Fault::NoField`] for a file that was cut.
-pub(crate) fn began(bytes: &[u8]) -> Result<u64, Fault> {
+/// [`NoValue::NoField`] for a file that was cut.
+pub(crate) fn began(bytes: &[u8]) -> Result<u64, NoValue> {
     let close = bytes.iter().rposition(|&byte| byte == b')');
     let rest = close.and_then(|close| bytes.get(close.saturating_add(1)..));
     let word = rest.and_then(|rest| words(rest).nth(19));
-    word.and_then(number).ok_or(Fault::NoField("starttime"))
+    word.and_then(number).ok_or(NoValue::NoField("starttime"))
 }
 
 #[cfg(test)]
@@ -89,8 +89,8 @@ mod tests {
     fn the_twenty_second_field_is_when_it_began() {
         let text = b"7 (a) R 1 (b) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 5\n";
         assert_eq!(began(text), Ok(4711));
-        assert_eq!(began(&text[..30]), Err(Fault::NoField("starttime")));
-        assert_eq!(began(b""), Err(Fault::NoField("starttime")));
+        assert_eq!(began(&text[..30]), Err(NoValue::NoField("starttime")));
+        assert_eq!(began(b""), Err(NoValue::NoField("starttime")));
     }
 
     #[test]
@@ -99,10 +99,10 @@ mod tests {
         for end in 0..text.len() {
             let _read = parse(&text[..end]);
         }
-        assert_eq!(parse(b"7 (a)"), Err(Fault::NoField("state")));
-        assert_eq!(parse(b"7 (a) RR"), Err(Fault::Malformed("state")));
-        assert_eq!(parse(b"7 )a("), Err(Fault::NoField("name")));
-        assert_eq!(parse(b""), Err(Fault::NoField("name")));
+        assert_eq!(parse(b"7 (a)"), Err(NoValue::NoField("state")));
+        assert_eq!(parse(b"7 (a) RR"), Err(NoValue::Malformed("state")));
+        assert_eq!(parse(b"7 )a("), Err(NoValue::NoField("name")));
+        assert_eq!(parse(b""), Err(NoValue::NoField("name")));
     }
 
     proptest! {

@@ -35,7 +35,7 @@ pub enum Pressure {
 }
 
 impl Pressure {
-    /// Every one, in the order of [`Fired`] and [`TriggerStates`].
+    /// Every one, in the order of [`FiredTriggers`] and [`TriggerStates`].
     pub const ALL: [Self; 3] = [Self::Cpu, Self::Memory, Self::Io];
 
     /// The word used in metrics and messages; the name of its file.
@@ -134,7 +134,7 @@ impl fmt::Display for TriggerRefusal {
 pub type TriggerStates = [Result<TriggerForm, TriggerRefusal>; 3];
 
 /// Which of [`Pressure::ALL`] fired.
-pub type Fired = [bool; 3];
+pub type FiredTriggers = [bool; 3];
 
 /// The triggers of the host. They are disarmed when this is dropped.
 #[derive(Debug)]
@@ -194,7 +194,7 @@ impl PressureTriggers {
 
     /// Waits until `due_ns` (monotonic), or until a trigger fires; `None` if none did. A trigger that fired
     /// since the last wait ends it at once. Does not allocate.
-    pub(crate) fn wait_until(&mut self, due_ns: u64) -> Option<Fired> {
+    pub(crate) fn wait_until(&mut self, due_ns: u64) -> Option<FiredTriggers> {
         while !self.armed.is_empty() {
             let left_ns = due_ns.saturating_sub(monotonic_ns());
             if left_ns == 0 {
@@ -223,7 +223,7 @@ impl PressureTriggers {
     }
 
     /// Which fired; those that failed are given up.
-    fn take(&mut self, answers: [PollFlags; 3]) -> Option<Fired> {
+    fn take(&mut self, answers: [PollFlags; 3]) -> Option<FiredTriggers> {
         let has = |flag| answers.map(|answer| answer.contains(flag));
         let failed = has(PollFlags::ERR);
         if failed.contains(&true) {

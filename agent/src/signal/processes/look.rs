@@ -7,7 +7,7 @@ use super::super::parse::task_stat::TaskState;
 use super::super::reading::Readings;
 use super::thread::TaskRates;
 use super::thread_group::is_gc;
-use crate::procfs::{Fault, Missing, Named as _};
+use crate::procfs::{Missing, NamedSource as _, NoValue};
 
 pub(super) const STAT: &str = "/proc/PID/task/TID/stat";
 const SCHEDSTAT: &str = "/proc/PID/task/TID/schedstat";
@@ -24,14 +24,14 @@ pub(super) struct Look {
     /// Why threads were not seen that may be there.
     hidden: Option<Missing>,
     /// Why the rates are not known.
-    no_rates: Option<Fault>,
+    no_rates: Option<NoValue>,
 }
 
 impl Look {
     /// Nothing seen yet; the first look has no rates.
     pub(super) fn begin(is_first: bool) -> Self {
         Self {
-            no_rates: is_first.then_some(Fault::FirstSample),
+            no_rates: is_first.then_some(NoValue::FirstSample),
             ..Self::default()
         }
     }
@@ -63,7 +63,7 @@ impl Look {
     }
 
     /// Notes that the counters of a thread were not told.
-    pub(super) fn without_rates(&mut self, fault: Fault) {
+    pub(super) fn without_rates(&mut self, fault: NoValue) {
         self.no_rates.get_or_insert(fault);
     }
 
@@ -95,12 +95,12 @@ impl Look {
     }
 
     /// CPU time of the garbage collectors' threads ÷ CPU time of all threads.
-    fn gc_share(&self) -> Result<f64, Fault> {
+    fn gc_share(&self) -> Result<f64, NoValue> {
         if self.gc_threads == 0 {
-            return Err(Fault::NoCollector);
+            return Err(NoValue::NoCollector);
         }
         if self.rates.used_cpus <= 0.0 {
-            return Err(Fault::Idle);
+            return Err(NoValue::Idle);
         }
         Ok(self.gc_cpus / self.rates.used_cpus)
     }
@@ -115,6 +115,6 @@ pub(super) fn withdraw(out: &mut Readings) {
         SignalId::ContextSwitches,
         SignalId::GcCpu,
     ] {
-        out.set(id, Err(Fault::StillLooking).named(STAT));
+        out.set(id, Err(NoValue::StillLooking).named(STAT));
     }
 }

@@ -10,7 +10,7 @@ use super::Scan;
 use crate::procfs::directory;
 use crate::procfs::kept_file::ReadBuffer;
 use crate::procfs::parse::{lines, number};
-use crate::procfs::{Fault, Missing, Named as _};
+use crate::procfs::{Missing, NamedSource as _, NoValue};
 
 /// Time between two searches for groups below, for who wants to know soon of new ones.
 pub(in crate::signal) const SEARCH_OFTEN_NS: u64 = 1_000_000_000;
@@ -120,20 +120,20 @@ impl Members {
                     let room = PROCESSES_MAX.saturating_add(1).saturating_sub(pids.len());
                     pids.extend(lines(bytes).filter_map(pid).take(room));
                 }
-                Err(Fault::Empty) => {}
+                Err(NoValue::Empty) => {}
                 Err(fault) if dir == top => result = Err(fault),
                 // A threaded group below, whose processes the list above it has. Taken out, the next search would
                 // only find it again, and make its path anew.
-                Err(Fault::Os(libc::EOPNOTSUPP)) => {}
+                Err(NoValue::Os(libc::EOPNOTSUPP)) => {}
                 // A group below that has gone.
-                Err(Fault::Os(libc::ENODEV)) => return false,
+                Err(NoValue::Os(libc::ENODEV)) => return false,
                 Err(fault) if fault.is_absent() => return false,
                 Err(fault) => result = Err(fault),
             }
             true
         });
         if result.is_ok() && (pids.len() > PROCESSES_MAX || self.search.is_crowded) {
-            result = Err(Fault::Crowded);
+            result = Err(NoValue::Crowded);
         }
         result.named(PROCS)
     }
@@ -169,7 +169,7 @@ impl Search {
             }
             path.pop();
         });
-        *is_crowded |= seen == Err(Fault::Crowded);
+        *is_crowded |= seen == Err(NoValue::Crowded);
     }
 }
 

@@ -31,7 +31,7 @@ use super::parse::{sched_stat, task_stat};
 use super::reading::Readings;
 use crate::procfs::kept_file::ReadBuffer;
 use crate::procfs::names_jvm;
-use crate::procfs::{Fault, Missing};
+use crate::procfs::{Missing, NoValue};
 
 /// Most JVMs of one group that are read.
 const JVMS_MAX: usize = 16;
@@ -237,7 +237,7 @@ impl Processes {
             // All of them hidden: `/proc` of another pid namespace, or mounted with hidepid.
             self.hide(Missing {
                 source: TASKS,
-                fault: Fault::HiddenProcesses,
+                fault: NoValue::HiddenProcesses,
             });
         }
         self.look.tell(out);
@@ -310,7 +310,7 @@ impl Processes {
     }
 
     /// A thread that ended while it was looked at is gone, and that is all; anything else hides it.
-    fn note_unseen(&mut self, source: &'static str, fault: Fault) {
+    fn note_unseen(&mut self, source: &'static str, fault: NoValue) {
         if !is_ended(fault) {
             self.hide(Missing { source, fault });
         }
@@ -333,10 +333,10 @@ fn mixed(pids: &[u32]) -> u64 {
 }
 
 /// Whether that is how a file of a thread fails that has just ended: gone, without content, or half.
-fn is_ended(fault: Fault) -> bool {
+fn is_ended(fault: NoValue) -> bool {
     fault.is_absent()
         || matches!(
             fault,
-            Fault::Os(libc::ESRCH) | Fault::Empty | Fault::NoField(_)
+            NoValue::Os(libc::ESRCH) | NoValue::Empty | NoValue::NoField(_)
         )
 }

@@ -2,7 +2,7 @@
 
 use super::Scan;
 use super::thread::Thread;
-use crate::procfs::Fault;
+use crate::procfs::NoValue;
 use crate::procfs::directory::{self, OpenDirectory};
 use crate::procfs::parse::number;
 
@@ -35,7 +35,7 @@ impl Process {
     ///
     /// # Errors
     /// The process is gone, or hidden.
-    pub(super) fn list(&mut self, pid: u32, scan: &mut Scan) -> Result<(), Fault> {
+    pub(super) fn list(&mut self, pid: u32, scan: &mut Scan) -> Result<(), NoValue> {
         if let Some(tasks) = self.tasks.take() {
             scan.spend(1);
             let is_listed = !self.must_list && tasks.directories() == Ok(count(&self.threads));
@@ -53,14 +53,14 @@ impl Process {
         Ok(())
     }
 
-    fn list_again(&mut self, tasks: &OpenDirectory, scan: &mut Scan) -> Result<(), Fault> {
+    fn list_again(&mut self, tasks: &OpenDirectory, scan: &mut Scan) -> Result<(), NoValue> {
         scan.spend(3);
         tasks.rewind()?;
         self.take_list(tasks)
     }
 
     /// Adds the threads that are new and drops those that are gone.
-    fn take_list(&mut self, tasks: &OpenDirectory) -> Result<(), Fault> {
+    fn take_list(&mut self, tasks: &OpenDirectory) -> Result<(), NoValue> {
         self.must_list = false;
         let threads = &mut self.threads;
         for thread in threads.iter_mut() {

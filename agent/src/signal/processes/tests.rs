@@ -3,7 +3,7 @@
 use tidegate_abi::signal::SignalId;
 
 use super::super::fixture::{SECOND_NS, Tree, close, missing, value};
-use crate::procfs::Fault;
+use crate::procfs::NoValue;
 
 const GROUP: &str = "cgroup/app/cgroup.procs";
 
@@ -52,7 +52,7 @@ fn states_waits_and_collectors_are_told_of_a_group() {
     close(value(&sampler, key, SignalId::Blocked), 1.0);
     assert_eq!(
         missing(&sampler, key, SignalId::RunqueueWait).fault,
-        Fault::FirstSample
+        NoValue::FirstSample
     );
     write(
         &tree,
@@ -141,7 +141,7 @@ fn more_threads_than_a_tick_looks_at_are_spread_over_ticks() {
     let (mut sampler, key) = tree.watching("/app");
     assert_eq!(
         missing(&sampler, key, SignalId::Threads).fault,
-        Fault::NotSampled
+        NoValue::NotSampled
     );
     for tick in 2..25 {
         sampler.sample(tick * SECOND_NS);
@@ -171,7 +171,7 @@ fn a_group_of_many_threads_does_not_keep_another_waiting() {
     }
     close(value(&sampler, app, SignalId::Blocked), 0.0);
     let unfinished = missing(&sampler, many, SignalId::Threads).fault;
-    assert_eq!(unfinished, Fault::NotSampled);
+    assert_eq!(unfinished, NoValue::NotSampled);
     for tick in 6..80 {
         sampler.sample(tick * SECOND_NS);
     }
@@ -190,7 +190,10 @@ fn more_groups_below_than_are_looked_at_are_told_and_not_counted_in_part() {
         sampler.sample(tick * SECOND_NS / 10);
     }
     let told = missing(&sampler, key, SignalId::Threads);
-    assert_eq!((told.source, told.fault), ("cgroup.procs", Fault::Crowded));
+    assert_eq!(
+        (told.source, told.fault),
+        ("cgroup.procs", NoValue::Crowded)
+    );
 }
 
 const TICK_NS: u64 = 100_000_000;
@@ -223,7 +226,7 @@ fn field_s6_three_thousand_threads_are_counted_within_two_seconds() {
     }
     close(value(&sampler, key, SignalId::Threads), 3000.0);
     for id in [SignalId::Runnable, SignalId::Blocked, SignalId::GcCpu] {
-        assert_eq!(missing(&sampler, key, id).fault, Fault::StillLooking);
+        assert_eq!(missing(&sampler, key, id).fault, NoValue::StillLooking);
     }
 }
 
@@ -264,7 +267,7 @@ fn field_s9_hidden_processes_are_told_by_what_hides_them() {
     ]);
     let (sampler, key) = tree.watching("/app");
     let hidden = missing(&sampler, key, SignalId::Runnable);
-    assert_eq!(hidden.fault, Fault::HiddenProcesses);
+    assert_eq!(hidden.fault, NoValue::HiddenProcesses);
     assert!(hidden.to_string().contains("hidepid"), "{hidden}");
     let remedy = hidden.remedy(SignalId::Runnable);
     assert!(

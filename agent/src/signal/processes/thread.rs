@@ -6,7 +6,7 @@ use std::fs::File;
 use super::super::meter::to_f64;
 use super::super::parse::sched_stat::SchedStat;
 use super::Scan;
-use crate::procfs::Fault;
+use crate::procfs::NoValue;
 use crate::procfs::kept_file::ReadBuffer;
 
 /// How fast the counters of one thread grow.
@@ -110,7 +110,7 @@ impl TaskFile {
         below: fmt::Arguments<'_>,
         scan: &mut Scan,
         buffer: &'b mut ReadBuffer,
-    ) -> Result<&'b [u8], Fault> {
+    ) -> Result<&'b [u8], NoValue> {
         scan.spend(1);
         if let Some(file) = self.0.take() {
             let bytes = buffer.read_file(&file)?;
@@ -118,7 +118,7 @@ impl TaskFile {
             return Ok(bytes);
         }
         scan.spend(1);
-        let file = File::open(scan.path(below)).map_err(|error| Fault::of(&error))?;
+        let file = File::open(scan.path(below)).map_err(|error| NoValue::of(&error))?;
         let bytes = buffer.read_file(&file)?;
         if scan.may_keep() {
             self.0 = Some(file);

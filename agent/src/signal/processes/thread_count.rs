@@ -8,7 +8,7 @@ use super::super::meter::to_f64;
 use super::super::reading::Readings;
 use super::Scan;
 use super::members::Members;
-use crate::procfs::Fault;
+use crate::procfs::NoValue;
 use crate::procfs::kept_file::{KeptFile, ReadBuffer};
 use crate::procfs::parse::{lines, sole_number};
 
@@ -104,7 +104,7 @@ impl ThreadCount {
         scan.spend(1);
         let read = self.current.read(buffer);
         let count = read.and_then(|bytes| sole_number(bytes, CURRENT));
-        if count.is_err_and(Fault::is_absent) {
+        if count.is_err_and(NoValue::is_absent) {
             self.next_current_ns = scan.now_ns().saturating_add(LOOK_FOR_NS);
         }
         count.ok()
@@ -127,7 +127,7 @@ impl ThreadCount {
                 self.path.push(list);
                 let count = match read(&self.path, scan, buffer) {
                     Ok(bytes) => lines(bytes).count(),
-                    Err(Fault::Empty) => 0,
+                    Err(NoValue::Empty) => 0,
                     Err(_not_told) => continue,
                 };
                 let count = u64::try_from(count).unwrap_or(u64::MAX);
@@ -149,7 +149,7 @@ impl ThreadCount {
     }
 }
 
-fn read<'b>(path: &Path, scan: &mut Scan, buffer: &'b mut ReadBuffer) -> Result<&'b [u8], Fault> {
+fn read<'b>(path: &Path, scan: &mut Scan, buffer: &'b mut ReadBuffer) -> Result<&'b [u8], NoValue> {
     let read = buffer.read_once(path);
     let is_absent = read.as_ref().is_err_and(|fault| fault.is_absent());
     scan.spend(if is_absent {

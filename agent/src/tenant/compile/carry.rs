@@ -19,7 +19,7 @@ use tidegate_limits::warm_up::WarmUp;
 use tidegate_segment::board::{FlowLimit, WarmUpNumbers};
 use tidegate_segment::ledger::Ledger;
 
-use super::room::Held;
+use super::room::StateAllotment;
 use super::{flow, nanos};
 use crate::rule::param::ParamGrade;
 use crate::rule::{Body, Param};
@@ -28,21 +28,21 @@ use crate::rule::{Body, Param};
 #[derive(Debug, Clone)]
 pub enum Carry {
     /// Of a strict flow rule.
-    Line(Change<RuleLimit>),
+    Line(NumberChange<RuleLimit>),
     /// Of the values of a strict hot-parameter rule.
     Values {
         /// Those that no item names.
-        others: Change<ValueLimit>,
+        others: NumberChange<ValueLimit>,
         /// Items, in their order.
-        items: Vec<Change<ValueLimit>>,
+        items: Vec<NumberChange<ValueLimit>>,
     },
     /// Of a warm-up rule.
-    Warmth(Change<WarmUp>),
+    Warmth(NumberChange<WarmUp>),
 }
 
 /// From the old numbers to the new ones.
 #[derive(Debug, Clone, Copy)]
-pub struct Change<T> {
+pub struct NumberChange<T> {
     from: T,
     to: T,
 }
@@ -55,13 +55,13 @@ impl Carry {
                 (FlowLimit::Strict { limit, window_ns }, FlowLimit::Strict { limit: new, .. }) => {
                     let from = RuleLimit::new(limit, window_ns)?;
                     let to = RuleLimit::new(new, window_ns)?;
-                    Some(Self::Line(Change { from, to }))
+                    Some(Self::Line(NumberChange { from, to }))
                 }
                 (FlowLimit::WarmUp(from), FlowLimit::WarmUp(to))
                 | (
                     FlowLimit::WarmUpPace { warm_up: from, .. },
                     FlowLimit::WarmUpPace { warm_up: to, .. },
-                ) => Some(Self::Warmth(Change {
+                ) => Some(Self::Warmth(NumberChange {
                     from: warm_up(from),
                     to: warm_up(to),
                 })),
@@ -73,7 +73,7 @@ impl Carry {
     }
 
     /// What comes before the new set is in force.
-    pub fn before(&self, ledger: Ledger, held: Held) {
+    pub fn before(&self, ledger: Ledger, held: StateAllotment) {
         match self {
             Self::Line(line) => {
                 let carried = |word| ((), line.to.carry(word, line.from));
@@ -94,7 +94,7 @@ impl Carry {
     }
 
     /// What comes when it is in force.
-    pub fn after(&self, ledger: Ledger, held: Held) {
+    pub fn after(&self, ledger: Ledger, held: StateAllotment) {
         if let (Self::Warmth(warmth), Some(state)) = (self, ledger.state(held.lines.start)) {
             let carried = |word| ((), warmth.to.carry(word, &warmth.from));
             let _carried: Option<()> = state.word().step(carried);
@@ -129,9 +129,9 @@ fn of_values(from: &Param, to: &Param) -> Option<Carry> {
     })
 }
 
-fn of_value((from, to): (u32, u32), window: Duration) -> Option<Change<ValueLimit>> {
+fn of_value((from, to): (u32, u32), window: Duration) -> Option<NumberChange<ValueLimit>> {
     let limit = |count: u32| ValueLimit::new(count.min(ValueLimit::LIMIT_MAX), nanos(window));
-    Some(Change {
+    Some(NumberChange {
         from: limit(from)?,
         to: limit(to)?,
     })

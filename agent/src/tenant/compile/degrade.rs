@@ -3,23 +3,23 @@
 use std::num::NonZeroU64;
 
 use tidegate_limits::breaker::Breaker;
-use tidegate_limits::breaker::trip::Trip as Opens;
+use tidegate_limits::breaker::trip::BreakerTrip as Opens;
 use tidegate_limits::quirks::Quirks;
 use tidegate_segment::board::RuleKind;
 
 use super::nanos;
 use crate::rule::Degrade;
-use crate::rule::degrade::Trip;
+use crate::rule::degrade::TripCondition;
 
 pub(super) fn kind(degrade: &Degrade, quirks: Quirks) -> RuleKind {
     let breaker = Breaker {
         trip: match degrade.trip {
-            Trip::SlowRatio { max_rt, threshold } => Opens::SlowRatio {
+            TripCondition::SlowRatio { max_rt, threshold } => Opens::SlowRatio {
                 max_rt_ns: nanos(max_rt),
                 ratio: threshold.get(),
             },
-            Trip::ErrorRatio { threshold } => Opens::ErrorRatio(threshold.get()),
-            Trip::ErrorCount { threshold } => Opens::ErrorCount(threshold.get()),
+            TripCondition::ErrorRatio { threshold } => Opens::ErrorRatio(threshold.get()),
+            TripCondition::ErrorCount { threshold } => Opens::ErrorCount(threshold.get()),
         },
         min_requests: degrade.min_requests,
         recovery_ns: nanos(degrade.recovery_timeout),

@@ -11,12 +11,12 @@ use super::plain::SECOND;
 use super::{Compiler, nanos};
 use crate::rule::Flow;
 use crate::rule::flow::{Behavior, Grade, LimitOrigin, Strategy};
-use crate::tenant::rule_index::Placed;
+use crate::tenant::rule_index::IndexedRule;
 
 /// What a flow rule becomes; `all` are the rules of the resource.
 pub(super) fn kind(
     flow: &Flow,
-    all: &[Placed<'_>],
+    all: &[IndexedRule<'_>],
     compiler: &mut Compiler<'_>,
 ) -> Result<RuleKind, RuleFault> {
     let origin = match &flow.limit_origin {
@@ -42,7 +42,7 @@ pub(super) fn kind(
 
 /// Hashes of what flow rules of the resource select origins by. An origin that is called as one of the
 /// selectors counts as named, as in Sentinel.
-fn named_origins(all: &[Placed<'_>]) -> Vec<u64> {
+fn named_origins(all: &[IndexedRule<'_>]) -> Vec<u64> {
     let flows = all.iter().filter_map(|placed| placed.rule.body.flow());
     let named = flows.map(|flow| match &flow.limit_origin {
         LimitOrigin::Default => "default",

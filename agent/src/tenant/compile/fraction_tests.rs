@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use proptest::prelude::*;
 use tidegate_abi::geometry::Geometry;
-use tidegate_segment::gate::{Request, Step, Verdict};
+use tidegate_segment::gate::{GateVerdict, Request, Step};
 use tidegate_segment::lane::Lane;
 
 use crate::tenant::rule_index::tests::rule_index;
@@ -82,7 +82,7 @@ fn compare(
         let verdict = tenant
             .gate()
             .enter(&clock, Lane::numbered(1), slot, request);
-        let admitted = matches!(verdict, Step::Done(Verdict::Admitted(_)));
+        let admitted = matches!(verdict, Step::Done(GateVerdict::Admitted(_)));
         let expected = naive.admits(now_ms, *n);
         prop_assert_eq!(
             admitted,

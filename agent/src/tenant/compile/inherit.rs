@@ -6,25 +6,25 @@
 use std::sync::Arc;
 
 use tidegate_segment::board::{
-    FlowRule, OriginTest, ParamLimit, ParamRule, Rule as Line, RuleKind, Span,
+    BoardRule as Line, FlowRule, OriginTest, ParamLimit, ParamRule, PoolSpan, RuleKind,
 };
 
-use super::room::{Held, ITEMS_OF_LINE, Room};
+use super::room::{ITEMS_OF_LINE, Room, StateAllotment};
 
 /// Words of an item in the pool.
 const ITEM_WORDS: u32 = 2;
 
 /// What a rule says, whatever room it has and wherever its words are.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Form {
+pub struct RuleForm {
     kind: RuleKind,
     words: Vec<u64>,
 }
 
-impl Form {
+impl RuleForm {
     /// The form of a rule whose runs of the pool `words_of` tells.
-    pub fn of(kind: &RuleKind, words_of: impl Fn(Span) -> Vec<u64>) -> Self {
-        let nowhere = Span::default();
+    pub fn of(kind: &RuleKind, words_of: impl Fn(PoolSpan) -> Vec<u64>) -> Self {
+        let nowhere = PoolSpan::default();
         let (kind, words) = match *kind {
             RuleKind::Authority { list, origins } => {
                 let origins_nowhere = RuleKind::Authority {
@@ -60,12 +60,12 @@ impl Form {
 }
 
 /// What the rules of a name have left.
-pub(super) type Inherited = std::collections::HashMap<Arc<str>, Vec<(Form, Held)>>;
+pub(super) type Inherited = std::collections::HashMap<Arc<str>, Vec<(RuleForm, StateAllotment)>>;
 
 impl Room {
     /// Takes the room of a rule of the life before out of what is free, for a rule that says the same. `agent` is the
     /// agent's own seat: what ran for it has ended.
-    pub fn inherit(&mut self, name: &Arc<str>, (form, line): (Form, &Line), agent: (u32, u32)) {
+    pub fn inherit(&mut self, name: &Arc<str>, (form, line): (RuleForm, &Line), agent: (u32, u32)) {
         let held = held_by(line);
         if !self.take_at(held) {
             return;
@@ -84,7 +84,7 @@ impl Room {
 }
 
 /// The room that a line names.
-fn held_by(line: &Line) -> Held {
+fn held_by(line: &Line) -> StateAllotment {
     let items_of_line = u32::try_from(ITEMS_OF_LINE).unwrap_or(u32::MAX);
     let (of_items, sets) = match line.kind {
         RuleKind::Param(param) => {
@@ -92,11 +92,11 @@ fn held_by(line: &Line) -> Held {
             (items.div_ceil(items_of_line), param.sets)
         }
         RuleKind::Authority { .. } | RuleKind::Flow(_) | RuleKind::Degrade { .. } => {
-            (0, Span::default())
+            (0, PoolSpan::default())
         }
     };
-    Held {
-        lines: Span {
+    StateAllotment {
+        lines: PoolSpan {
             start: line.state,
             length: of_items.saturating_add(1),
         },

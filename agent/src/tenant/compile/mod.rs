@@ -19,23 +19,23 @@ pub mod system;
 use tidegate_abi::board::Needs;
 use tidegate_limits::quirks::Quirks;
 use tidegate_segment::board::{
-    FlowLimit, FlowRule, OriginTest, ParamRule, Record, Rule as Line, RuleFault, RuleKind, Span,
-    Subject,
+    BoardRule as Line, FlowLimit, FlowRule, OriginTest, ParamRule, PoolSpan, ResourceRecord,
+    RuleFault, RuleKind, Subject,
 };
 
-use super::rule_index::{Placed, RuleIndex};
+use super::rule_index::{IndexedRule, RuleIndex};
 use crate::rule::flow::{Behavior, Grade};
 use crate::rule::{Body, Flow};
-use inherit::Form;
+use inherit::RuleForm;
 use plain::{Limit, record_of};
 pub use pool::Pool;
 use room::Room;
 
 /// A resource, compiled.
 #[derive(Debug, Default)]
-pub struct Compiled {
+pub struct CompiledSet {
     /// Its record; where its rules begin in the table is for the caller to say.
-    pub record: Record,
+    pub record: ResourceRecord,
     /// Its rules in the table.
     pub rules: Vec<Line>,
     /// Rules of it that found no room; they are not in force on it.
@@ -62,7 +62,7 @@ impl std::fmt::Debug for Compiler<'_> {
 
 impl Compiler<'_> {
     /// Compiles the rules of a resource.
-    pub fn resource(&mut self, name: &str) -> Compiled {
+    pub fn resource(&mut self, name: &str) -> CompiledSet {
         let placed = self.limits.of_resource(name);
         let needs = self.common_needs();
         if needs == Needs::default()
@@ -74,17 +74,17 @@ impl Compiler<'_> {
             let observed = Needs::OBSERVED_QPS | Needs::OBSERVED_CONCURRENCY;
             let observed_twice = record.needs.0 & observed == observed;
             if !watched && !observed_twice {
-                return Compiled {
+                return CompiledSet {
                     record,
-                    ..Compiled::default()
+                    ..CompiledSet::default()
                 };
             }
         }
         self.in_table(name, &placed, needs)
     }
 
-    fn in_table(&mut self, name: &str, placed: &[Placed<'_>], needs: Needs) -> Compiled {
-        let mut compiled = Compiled::default();
+    fn in_table(&mut self, name: &str, placed: &[IndexedRule<'_>], needs: Needs) -> CompiledSet {
+        let mut compiled = CompiledSet::default();
         for rule in placed {
             match self.line(name, rule, placed) {
                 Ok(line) => compiled.rules.push(line),
@@ -101,8 +101,8 @@ impl Compiler<'_> {
     fn line(
         &mut self,
         name: &str,
-        placed: &Placed<'_>,
-        all: &[Placed<'_>],
+        placed: &IndexedRule<'_>,
+        all: &[IndexedRule<'_>],
     ) -> Result<Line, RuleFault> {
         let kind = match &placed.rule.body {
             Body::Authority(authority) => authority::kind(authority, self.pool),
@@ -112,9 +112,9 @@ impl Compiler<'_> {
             // Not among the rules of a resource.
             Body::System(_) => return Err(RuleFault::RulesFull(0)),
         };
-        let wanted = room::Wanted::of(&placed.rule.body);
+        let wanted = room::StateDemand::of(&placed.rule.body);
         let pool = &*self.pool;
-        let form = || Form::of(&kind, |span| pool.words_of(span));
+        let form = || RuleForm::of(&kind, |span| pool.words_of(span));
         let held = self.room.take((placed.index, name), wanted, form)?;
         Ok(Line {
             number: placed.number(),
@@ -144,16 +144,16 @@ impl Compiler<'_> {
 }
 
 /// The record of the node of a resource with an origin, or in a context: it is counted, nothing else.
-pub fn part_record(limits: &RuleIndex) -> Record {
+pub fn part_record(limits: &RuleIndex) -> ResourceRecord {
     let quirks: Quirks = limits.rules().quirks().into();
     let quirks = if quirks.wanted() { Needs::QUIRKS } else { 0 };
-    Record {
+    ResourceRecord {
         needs: Needs(Needs::COUNTED | Needs::SECONDS | quirks),
-        ..Record::default()
+        ..ResourceRecord::default()
     }
 }
 
-fn all_plain(placed: &[Placed<'_>]) -> Option<Vec<Limit>> {
+fn all_plain(placed: &[IndexedRule<'_>]) -> Option<Vec<Limit>> {
     let limits = placed
         .iter()
         .map(|placed| Limit::of(placed.rule, placed.number()));
@@ -185,7 +185,7 @@ const fn parts_of(flow: &FlowRule) -> u32 {
     }
 }
 
-const fn with_sets(kind: RuleKind, sets: Span) -> RuleKind {
+const fn with_sets(kind: RuleKind, sets: PoolSpan) -> RuleKind {
     if let RuleKind::Param(param) = kind {
         return RuleKind::Param(ParamRule { sets, ..param });
     }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use tidegate_abi::argument::{Kind, boolean_hash, float_hash, integer_hash, text_hash};
-use tidegate_segment::board::{ParamLimit, ParamRule, RuleKind, Span};
+use tidegate_abi::argument::{ArgumentKind, boolean_hash, float_hash, integer_hash, text_hash};
+use tidegate_segment::board::{ParamLimit, ParamRule, PoolSpan, RuleKind};
 
 use super::Pool;
 use crate::rule::Param;
-use crate::rule::param::{Item, ItemType, ItemValue, ParamGrade};
+use crate::rule::param::{ItemType, ItemValue, ParamGrade, ParamItem};
 
 pub(super) fn kind(param: &Param, pool: &mut Pool) -> RuleKind {
     let items = param.items.iter();
@@ -37,11 +37,11 @@ pub(super) fn kind(param: &Param, pool: &mut Pool) -> RuleKind {
         },
         count: param.count,
         items: pool.put(pairs.collect()),
-        sets: Span::default(),
+        sets: PoolSpan::default(),
     })
 }
 
-fn item_hash(item: &Item) -> u64 {
+fn item_hash(item: &ParamItem) -> u64 {
     let kind = argument_type(item.kind);
     match &item.value {
         ItemValue::Text(text) => text_hash(kind, text),
@@ -51,17 +51,17 @@ fn item_hash(item: &Item) -> u64 {
     }
 }
 
-const fn argument_type(kind: ItemType) -> Kind {
+const fn argument_type(kind: ItemType) -> ArgumentKind {
     match kind {
-        ItemType::Text => Kind::Text,
-        ItemType::Int => Kind::Int,
-        ItemType::Long => Kind::Long,
-        ItemType::Double => Kind::Double,
-        ItemType::Float => Kind::Float,
-        ItemType::Byte => Kind::Byte,
-        ItemType::Short => Kind::Short,
-        ItemType::Boolean => Kind::Boolean,
-        ItemType::Char => Kind::Char,
+        ItemType::Text => ArgumentKind::Text,
+        ItemType::Int => ArgumentKind::Int,
+        ItemType::Long => ArgumentKind::Long,
+        ItemType::Double => ArgumentKind::Double,
+        ItemType::Float => ArgumentKind::Float,
+        ItemType::Byte => ArgumentKind::Byte,
+        ItemType::Short => ArgumentKind::Short,
+        ItemType::Boolean => ArgumentKind::Boolean,
+        ItemType::Char => ArgumentKind::Char,
     }
 }
 

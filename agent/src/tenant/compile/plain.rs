@@ -8,7 +8,7 @@ use std::time::Duration;
 use tidegate_abi::board::Needs;
 use tidegate_abi::decision::Mode;
 use tidegate_limits::window::COUNT_MAX;
-use tidegate_segment::board::Record;
+use tidegate_segment::board::ResourceRecord;
 
 use crate::rule::flow::{Behavior, Flow, Grade, LimitOrigin, Strategy};
 use crate::rule::{Body, Rule};
@@ -72,8 +72,8 @@ fn quantity(flow: &Flow) -> Option<Quantity> {
 ///
 /// A limit of [`COUNT_MAX`] or more does not limit and is left out. Of equal limits the first rule
 /// is named. The slot's generation is filled in by the writer.
-pub fn record_of(limits: impl IntoIterator<Item = Limit>) -> Record {
-    let mut record = Record::default();
+pub fn record_of(limits: impl IntoIterator<Item = Limit>) -> ResourceRecord {
+    let mut record = ResourceRecord::default();
     for limit in limits {
         if limit.most < COUNT_MAX {
             take(&mut record, limit);
@@ -82,7 +82,7 @@ pub fn record_of(limits: impl IntoIterator<Item = Limit>) -> Record {
     record
 }
 
-fn take(record: &mut Record, limit: Limit) {
+fn take(record: &mut ResourceRecord, limit: Limit) {
     let (need, most, rule) = match (limit.quantity, limit.mode) {
         (_, Mode::Off) => return,
         (Quantity::Qps, Mode::Enforce) => (Needs::QPS, &mut record.qps_limit, &mut record.qps_rule),
@@ -152,7 +152,7 @@ mod tests {
             limit(Quantity::Qps, Mode::Enforce, COUNT_MAX, 1),
             limit(Quantity::Concurrency, Mode::Observe, u32::MAX, 2),
         ]);
-        assert_eq!(record, Record::default());
+        assert_eq!(record, ResourceRecord::default());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tidegate_segment::board::Span;
+use tidegate_segment::board::PoolSpan;
 
 /// Words of a pool under construction; equal runs are kept once.
 #[derive(Debug, Default)]
@@ -10,7 +10,7 @@ pub struct Pool {
     /// Where this pool's first word will be.
     base: u32,
     words: Vec<u64>,
-    runs: HashMap<Vec<u64>, Span>,
+    runs: HashMap<Vec<u64>, PoolSpan>,
 }
 
 impl Pool {
@@ -23,12 +23,12 @@ impl Pool {
     }
 
     /// Puts a run of words in.
-    pub fn put(&mut self, run: Vec<u64>) -> Span {
+    pub fn put(&mut self, run: Vec<u64>) -> PoolSpan {
         if let Some(span) = self.runs.get(&run) {
             return *span;
         }
         let narrow = |wide: usize| u32::try_from(wide).unwrap_or(u32::MAX);
-        let span = Span {
+        let span = PoolSpan {
             start: self.base.saturating_add(narrow(self.words.len())),
             length: narrow(run.len()),
         };
@@ -38,7 +38,7 @@ impl Pool {
     }
 
     /// The words of a run that was put in.
-    pub fn words_of(&self, span: Span) -> Vec<u64> {
+    pub fn words_of(&self, span: PoolSpan) -> Vec<u64> {
         let start = span.start.saturating_sub(self.base);
         let wide = |narrow: u32| usize::try_from(narrow).unwrap_or(usize::MAX);
         let words = self.words.iter().skip(wide(start));

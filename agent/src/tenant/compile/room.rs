@@ -7,14 +7,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tidegate_segment::board::{RuleFault, Runs, Span};
+use tidegate_segment::board::{PoolSpan, RuleFault, Runs};
 use tidegate_segment::ledger::Ledger;
 
 use super::carry::Carry;
-use super::inherit::{Form, Inherited};
+use super::inherit::{Inherited, RuleForm};
 use super::shapes;
 use crate::rule::param::ParamGrade;
-use crate::rule::{Body, Fate, Quirks, RuleSet};
+use crate::rule::{Body, Fate, QuirksOption, RuleSet};
 
 /// Most sets of a hot-parameter rule: room for 4096 values.
 const SETS: u32 = 512;
@@ -27,12 +27,12 @@ pub const ITEMS_OF_LINE: usize = 8;
 
 /// What a rule needs.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted {
+pub struct StateDemand {
     lines: u32,
     sets: u32,
 }
 
-impl Wanted {
+impl StateDemand {
     /// What the state of a rule takes.
     pub fn of(body: &Body) -> Self {
         let Body::Param(param) = body else {
@@ -50,11 +50,11 @@ impl Wanted {
 
 /// What a rule has.
 #[derive(Debug, Clone, Copy)]
-pub struct Held {
+pub struct StateAllotment {
     /// Its lines.
-    pub lines: Span,
+    pub lines: PoolSpan,
     /// Its sets.
-    pub sets: Span,
+    pub sets: PoolSpan,
 }
 
 /// A rule on a resource.
@@ -73,17 +73,17 @@ pub struct Room {
     ledger: Ledger,
     lines: Runs,
     sets: Runs,
-    held: HashMap<Owner, Held>,
+    held: HashMap<Owner, StateAllotment>,
     /// What the last set had and the present one has not taken over.
-    before: HashMap<Owner, Held>,
+    before: HashMap<Owner, StateAllotment>,
     /// For each rule of the present set, what it takes over of the last one.
     heirs: Vec<Option<Heir>>,
     /// State of the last set that is to be brought over to another count.
-    carries: Vec<(Held, Carry)>,
+    carries: Vec<(StateAllotment, Carry)>,
     /// What rules of the life before have left, until the first set is in force.
     pub(super) inherited: Inherited,
     /// Room that nobody has since the last publish.
-    resting: Vec<Held>,
+    resting: Vec<StateAllotment>,
     /// Most sets of one rule on one resource.
     share: u32,
 }
@@ -174,9 +174,9 @@ impl Room {
     pub fn take(
         &mut self,
         owner: (usize, &str),
-        wanted: Wanted,
-        form: impl FnOnce() -> Form,
-    ) -> Result<Held, RuleFault> {
+        wanted: StateDemand,
+        form: impl FnOnce() -> RuleForm,
+    ) -> Result<StateAllotment, RuleFault> {
         let (index, name) = owner;
         let name: Arc<str> = Arc::from(name);
         let heir = self.heirs.get(index).and_then(Option::as_ref);
@@ -203,9 +203,9 @@ impl Room {
     fn left_to(
         &mut self,
         name: &Arc<str>,
-        wanted: Wanted,
-        form: impl FnOnce() -> Form,
-    ) -> Option<Held> {
+        wanted: StateDemand,
+        form: impl FnOnce() -> RuleForm,
+    ) -> Option<StateAllotment> {
         let of_name = self.inherited.get_mut(name)?;
         let form = form();
         let place = of_name
@@ -215,7 +215,7 @@ impl Room {
     }
 
     /// Takes just that room; `false` if others have some of it.
-    pub(super) fn take_at(&mut self, held: Held) -> bool {
+    pub(super) fn take_at(&mut self, held: StateAllotment) -> bool {
         if !self.lines.take_at(held.lines) {
             return false;
         }
@@ -231,13 +231,13 @@ impl Room {
     }
 
     /// Lines and sets that nobody has.
-    pub fn free(&self) -> (&[Span], &[Span]) {
+    pub fn free(&self) -> (&[PoolSpan], &[PoolSpan]) {
         (self.lines.free(), self.sets.free())
     }
 
     /// Takes the room of a resource out of the account, for these rules; whoever takes it gives it back with
     /// [`Room::give_back`] when nobody can be writing there any more.
-    pub fn leave(&mut self, name: &str, rules: impl Iterator<Item = usize>) -> Vec<Held> {
+    pub fn leave(&mut self, name: &str, rules: impl Iterator<Item = usize>) -> Vec<StateAllotment> {
         let name: Arc<str> = Arc::from(name);
         let owners = rules.map(|index| (index, Arc::clone(&name)));
         owners
@@ -246,7 +246,7 @@ impl Room {
     }
 
     /// Room that rested long enough.
-    pub fn give_back(&mut self, rested: &[Held]) {
+    pub fn give_back(&mut self, rested: &[StateAllotment]) {
         for held in rested {
             self.lines.give_back(held.lines);
             self.sets.give_back(held.sets);
@@ -262,7 +262,7 @@ impl Room {
         short(&self.lines, geometry.rules()) || short(&self.sets, geometry.value_sets())
     }
 
-    fn allot(&mut self, wanted: Wanted) -> Result<Held, RuleFault> {
+    fn allot(&mut self, wanted: StateDemand) -> Result<StateAllotment, RuleFault> {
         let geometry = self.ledger.geometry();
         let full = RuleFault::RulesFull(geometry.rules());
         let lines = self.lines.take(wanted.lines).ok_or(full)?;
@@ -281,7 +281,7 @@ impl Room {
         let end = lines.start.saturating_add(lines.length);
         (lines.start..end).for_each(|line| self.ledger.clear_state(line));
         self.ledger.clear_sets(sets);
-        Ok(Held { lines, sets })
+        Ok(StateAllotment { lines, sets })
     }
 }
 
@@ -293,16 +293,18 @@ fn rebuilds(old: &RuleSet, new: &RuleSet) -> bool {
             .filter(|body| matches!(body, Body::Flow(_)))
             .collect()
     };
-    new.quirks() == Quirks::Sentinel189 && flows(old) != flows(new)
+    new.quirks() == QuirksOption::Sentinel189 && flows(old) != flows(new)
 }
 
 /// Whether a rule of this kind keeps its state when its limits change. A breaker whose marks changed
 /// begins closed; in Sentinel a hot-parameter rule begins anew, but calls of a value in flight are counted
 /// whatever the rules say.
-fn keeps_state(body: &Body, quirks: Quirks) -> bool {
+fn keeps_state(body: &Body, quirks: QuirksOption) -> bool {
     match body {
         Body::Flow(_) | Body::System(_) | Body::Authority(_) => true,
-        Body::Param(param) => quirks == Quirks::None || param.grade == ParamGrade::Concurrency,
+        Body::Param(param) => {
+            quirks == QuirksOption::None || param.grade == ParamGrade::Concurrency
+        }
         Body::Degrade(_) => false,
     }
 }

@@ -1,6 +1,6 @@
 //! System rules as the board has them.
 
-use tidegate_limits::system::Marks;
+use tidegate_limits::system::SystemThresholds;
 use tidegate_segment::board::SystemRules;
 
 use super::Pool;
@@ -12,7 +12,7 @@ pub fn placed(system: &MergedSystem, pool: &mut Pool) -> Option<SystemRules> {
         .observed
         .map(|rules| pool.put(rules.words().to_vec()));
     let rules = system.enforced.or(system.observed.map(|rules| SystemRules {
-        marks: Marks::default(),
+        marks: SystemThresholds::default(),
         ..rules
     }));
     rules.map(|rules| SystemRules {

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use tidegate_segment::board::{Record, Rule, RuleFault, Slot};
+use tidegate_segment::board::{BoardRule, ResourceRecord, RuleFault, Slot};
 
-use super::super::compile::{Compiled, Compiler, Pool, part_record};
+use super::super::compile::{CompiledSet, Compiler, Pool, part_record};
 use super::super::rule_index::RuleIndex;
 use super::name::{INBOUND_NAME, is_part};
-use super::{Directory, Writer};
+use super::{ResourceDirectory, Writer};
 
-impl Directory {
+impl ResourceDirectory {
     /// Adds a name with the rules in force; the caller holds the writer. A name whose rules find no room gets no
     /// slot: it shares one on which they are in force.
     pub(super) fn add(&self, writer: &mut Writer, name: &str) -> Result<Slot, RuleFault> {
@@ -49,7 +49,7 @@ impl Directory {
 
     /// Adds a name with an empty record: its rules come into force with all others.
     pub(super) fn add_empty(&self, writer: &mut Writer, name: &str) -> Result<Slot, RuleFault> {
-        self.give(writer, name, (&Record::default(), &[]))
+        self.give(writer, name, (&ResourceRecord::default(), &[]))
     }
 
     /// Gives a slot to a name: one that was given back, or the next new one.
@@ -57,7 +57,7 @@ impl Directory {
         &self,
         writer: &mut Writer,
         name: &str,
-        (record, rules): (&Record, &[Rule]),
+        (record, rules): (&ResourceRecord, &[BoardRule]),
     ) -> Result<Slot, RuleFault> {
         let text: Arc<str> = Arc::from(name);
         let slot = if let Some(slot) = writer.idle.peek() {
@@ -90,14 +90,14 @@ impl Directory {
 }
 
 /// The record and rules of a name.
-pub(super) fn compile_name(compiler: &mut Compiler<'_>, name: &str) -> Compiled {
+pub(super) fn compile_name(compiler: &mut Compiler<'_>, name: &str) -> CompiledSet {
     if name.is_empty() || name == INBOUND_NAME {
-        return Compiled::default();
+        return CompiledSet::default();
     }
     if is_part(name) {
-        return Compiled {
+        return CompiledSet {
             record: part_record(compiler.limits),
-            ..Compiled::default()
+            ..CompiledSet::default()
         };
     }
     compiler.resource(name)

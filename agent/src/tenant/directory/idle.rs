@@ -11,14 +11,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_segment::board::{Rule, Slot};
+use tidegate_segment::board::{BoardRule, Slot};
 use tidegate_segment::ledger::NodeCounts;
 
 use super::super::breakers::lines;
-use super::super::compile::room::Held;
+use super::super::compile::room::StateAllotment;
 use super::super::seats::Seats;
 use super::name::is_part;
-use super::{Directory, Writer, memory};
+use super::{ResourceDirectory, Writer, memory};
 
 /// How long a slot rests: a thread that was held up inside a decision must have gone on and found it taken back.
 const REST_NS: u64 = 10_000_000_000;
@@ -53,7 +53,7 @@ pub(super) struct Idle {
 struct Resting {
     slot: Slot,
     /// Where its rules kept their state.
-    held: Vec<Held>,
+    held: Vec<StateAllotment>,
     since_ns: u64,
 }
 
@@ -113,7 +113,7 @@ impl Idle {
     }
 }
 
-impl Directory {
+impl ResourceDirectory {
     /// Goes on with giving back what has not been used for the idle time; to be called each second.
     pub fn give_back_idle(&self, seats: &Seats, now_ns: u64, idle: Duration) {
         let idle_ns = u64::try_from(idle.as_nanos()).unwrap_or(u64::MAX);
@@ -229,11 +229,11 @@ struct Short {
 struct Candidate {
     slot: Slot,
     /// The rules of a resource; a node for a part of one has none.
-    rules: Option<Vec<Rule>>,
+    rules: Option<Vec<BoardRule>>,
 }
 
 impl Candidate {
-    fn rules(&self) -> &[Rule] {
+    fn rules(&self) -> &[BoardRule] {
         self.rules.as_deref().unwrap_or(&[])
     }
 
@@ -300,7 +300,7 @@ mod rule_tests;
 mod tests {
     use tidegate_abi::decision::Outcome;
     use tidegate_abi::geometry::Geometry;
-    use tidegate_segment::gate::{Pass, Request, Verdict};
+    use tidegate_segment::gate::{GateVerdict, Pass, Request};
 
     use super::*;
     use crate::tenant::rule_index::Part;
@@ -350,8 +350,8 @@ mod tests {
             .decide(&Caller::HOST.into(), &question, Waits::HELD)
             .await
         {
-            Verdict::Admitted(pass) => pass,
-            refused @ (Verdict::Refused(_) | Verdict::Stale) => panic!("{refused:?}"),
+            GateVerdict::Admitted(pass) => pass,
+            refused @ (GateVerdict::Refused(_) | GateVerdict::Stale) => panic!("{refused:?}"),
         }
     }
 
@@ -434,6 +434,6 @@ mod tests {
         let verdict = tenant
             .enter(&Caller::HOST.into(), slot, Request::default(), Waits::HELD)
             .await;
-        assert!(matches!(verdict, Verdict::Refused(_)), "{verdict:?}");
+        assert!(matches!(verdict, GateVerdict::Refused(_)), "{verdict:?}");
     }
 }

@@ -1,9 +1,9 @@
 //! What the rules of a resource remember of it, and for how long that matters.
 
 use tidegate_abi::ledger::value;
-use tidegate_limits::breaker::State as BreakerState;
+use tidegate_limits::breaker::BreakerState;
 use tidegate_limits::number::whole;
-use tidegate_segment::board::{FlowLimit, ParamLimit, ParamRule, Rule as Line, RuleKind};
+use tidegate_segment::board::{BoardRule as Line, FlowLimit, ParamLimit, ParamRule, RuleKind};
 use tidegate_segment::ledger::Ledger;
 
 use super::super::compile::room::ITEMS_OF_LINE;

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use tidegate_segment::board::{Record, Rule, RuleFault, RuleSet, Slot};
+use tidegate_segment::board::{BoardRule, CompiledRules, ResourceRecord, RuleFault, Slot};
 
 use super::super::compile::room::Room;
 use super::super::compile::{self, Compiler, Pool};
 use super::super::rule_index::RuleIndex;
 use super::give::compile_name;
-use super::{Directory, Writer};
+use super::{ResourceDirectory, Writer};
 
 /// Least time between two publishes, ns. A reader that was interrupted between the two must find its
 /// copy untouched when it goes on.
@@ -35,7 +35,7 @@ pub enum PublishFault {
 
 /// What became of a rule set.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Published {
+pub struct PublishResult {
     /// Resources of the rules for which there was no slot; the overflow resource serves them, without
     /// these rules. The operator must hear of them.
     pub unplaced: Vec<(String, RuleFault)>,
@@ -44,13 +44,13 @@ pub struct Published {
 /// A rule set on its way to the board.
 #[derive(Debug, Default)]
 struct Set {
-    records: Vec<Record>,
-    rules: Vec<Rule>,
+    records: Vec<ResourceRecord>,
+    rules: Vec<BoardRule>,
     pool: Pool,
     left_out: Vec<(String, RuleFault)>,
 }
 
-impl Directory {
+impl ResourceDirectory {
     /// Publishes a rule set as one; resources that rules name get a slot first.
     ///
     /// Windows and counts belong to nodes, and an unchanged rule keeps its state.
@@ -58,11 +58,11 @@ impl Directory {
     /// # Errors
     /// The last publish is less than 10 ms ago, or the pages have no room for the rules; the set
     /// before stays in force then.
-    pub fn publish(&self, limits: RuleIndex, now_ns: u64) -> Result<Published, PublishFault> {
+    pub fn publish(&self, limits: RuleIndex, now_ns: u64) -> Result<PublishResult, PublishFault> {
         let mut writer = self.writer.lock();
         writer.check_gap(now_ns)?;
         let before = self.rule_index();
-        let mut published = Published {
+        let mut published = PublishResult {
             unplaced: self.add_named(&mut writer, &limits),
         };
         let unplaced = self.publish_compiled(&mut writer, &limits, now_ns)?;
@@ -91,7 +91,7 @@ impl Directory {
             let record = index.and_then(|index| set.records.get(index));
             record.copied().unwrap_or_default()
         };
-        let table = RuleSet {
+        let table = CompiledRules {
             rules: &set.rules,
             pool: set.pool.words(),
             system,
@@ -130,7 +130,7 @@ impl Directory {
                 slot_of: &slot_of,
             };
             let own = compile_name(&mut compiler, name);
-            set.records.push(Record {
+            set.records.push(ResourceRecord {
                 rules_first: u32::try_from(set.rules.len()).unwrap_or(u32::MAX),
                 rules: u32::try_from(own.rules.len()).unwrap_or(0),
                 ..own.record

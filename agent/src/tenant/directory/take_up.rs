@@ -8,14 +8,14 @@ use tidegate_segment::ledger::Ledger;
 use tidegate_segment::sync::Word;
 
 use super::super::breakers::lines;
-use super::super::compile::inherit::Form;
+use super::super::compile::inherit::RuleForm;
 use super::super::compile::room::Room;
 use super::idle::Idle;
 use super::name::{INBOUND_NAME, OVERFLOW_NAME};
 use super::namers::Namers;
-use super::{Directory, View, Writer};
+use super::{ResourceDirectory, View, Writer};
 
-impl Directory {
+impl ResourceDirectory {
     /// A directory in which every name of another board has the slot that it has there. What the rules there remember
     /// goes to those of the first set that are published here and say the same. `agent` is the agent's own seat, which
     /// holds nothing.
@@ -76,7 +76,7 @@ impl Writer {
     fn inherit(&mut self, before: &Board, (name, slot): (&Arc<str>, Slot), agent: (u32, u32)) {
         let view = before.view();
         for line in lines(before, slot).unwrap_or_default() {
-            let form = Form::of(&line.kind, |span| view.words_of(span).unwrap_or_default());
+            let form = RuleForm::of(&line.kind, |span| view.words_of(span).unwrap_or_default());
             self.room.inherit(name, (form, &line), agent);
         }
     }

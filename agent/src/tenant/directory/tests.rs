@@ -29,7 +29,7 @@ fn a_name_keeps_its_slot_and_names_over_the_bound_share_one() {
     assert_eq!(directory.overflowed(), 1);
     // The place kept for rules.
     let published = directory.publish(qps("from-a-rule", 5), 0).unwrap();
-    assert_eq!(published, Published::default());
+    assert_eq!(published, PublishResult::default());
     assert!(!directory.resolve("from-a-rule").overflow);
     let published = directory
         .publish(qps("one-too-many", 5), 10_000_000)

@@ -6,9 +6,9 @@ use tidegate_segment::ledger::extent::InUse;
 use tidegate_segment::os::memfd;
 
 use super::super::seats::Seats;
-use super::Directory;
+use super::ResourceDirectory;
 
-impl Directory {
+impl ResourceDirectory {
     /// Shows what is in use to `judge`, whose first answer is passed on; where its second is yes, the memory of all else
     /// is given back. Nobody gets a slot, a seat or room for rules meanwhile.
     pub fn give_back_unused<T>(

@@ -25,7 +25,7 @@ use tidegate_abi::geometry::Geometry;
 use tidegate_segment::board::Process;
 use tidegate_segment::os::memfd::FileId;
 
-use super::{BOARDS_MAX, BoardName, Left, Names, Sitter};
+use super::{BOARDS_MAX, BoardName, LastLife, PageNames, RecordedSeat};
 
 /// "TIDELEFT" read as a big-endian number.
 const MAGIC: u64 = 0x5449_4445_4c45_4654;
@@ -61,16 +61,16 @@ pub(super) enum RecordFault {
 
 /// The record of this life, open for the changes of its seats.
 #[derive(Debug)]
-pub struct Record {
+pub struct LifeRecord {
     file: File,
 }
 
-impl Record {
+impl LifeRecord {
     /// Puts a record in the place of the one before.
     ///
     /// # Errors
     /// The file system refused; the one before is still there then, and the next life finds the pages of the last.
-    pub fn write(path: &Path, left: &Left) -> io::Result<Self> {
+    pub fn write(path: &Path, left: &LastLife) -> io::Result<Self> {
         let new = path.with_extension("new");
         match fs::remove_file(&new) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -91,7 +91,7 @@ impl Record {
     ///
     /// # Errors
     /// The file system refused.
-    pub fn set_seat(&self, seat: &Sitter) -> io::Result<()> {
+    pub fn set_seat(&self, seat: &RecordedSeat) -> io::Result<()> {
         let index = usize::try_from(seat.index).unwrap_or(usize::MAX);
         let place = index
             .saturating_mul(SEAT_WORDS)
@@ -103,7 +103,7 @@ impl Record {
 }
 
 /// Reads a record; `None` where there is none, or one of another boot.
-pub(super) fn read(path: &Path) -> Result<Option<Left>, RecordFault> {
+pub(super) fn read(path: &Path) -> Result<Option<LastLife>, RecordFault> {
     let mut options = OpenOptions::new();
     let opened = options.read(true).custom_flags(no_links()).open(path);
     let file = match opened {
@@ -130,7 +130,7 @@ fn bytes_max() -> u64 {
     u64::try_from(words.saturating_mul(WORD)).unwrap_or(u64::MAX)
 }
 
-fn parse(words: &[u64], boot: [u64; 2]) -> Result<Option<Left>, RecordFault> {
+fn parse(words: &[u64], boot: [u64; 2]) -> Result<Option<LastLife>, RecordFault> {
     let word = |place: usize| words.get(place).copied().ok_or(RecordFault::Damaged);
     if word(0)? != MAGIC {
         return Err(RecordFault::Damaged);
@@ -156,7 +156,7 @@ fn parse(words: &[u64], boot: [u64; 2]) -> Result<Option<Left>, RecordFault> {
             generation: word(at.saturating_add(2))?,
         })
     });
-    let names = Names {
+    let names = PageNames {
         ledger: file(word(6)?, word(7)?),
         boards: boards.collect::<Result<_, RecordFault>>()?,
     };
@@ -165,14 +165,14 @@ fn parse(words: &[u64], boot: [u64; 2]) -> Result<Option<Left>, RecordFault> {
     let seats = (0..seats)
         .zip(each)
         .map(|(index, words)| seat(index, words));
-    Ok(Some(Left {
+    Ok(Some(LastLife {
         names,
         geometry,
         seats: seats.filter(|seat| seat.word.generation != 0).collect(),
     }))
 }
 
-fn words_of(left: &Left, [boot, boot_low]: [u64; 2]) -> Vec<u64> {
+fn words_of(left: &LastLife, [boot, boot_low]: [u64; 2]) -> Vec<u64> {
     let geometry = left.geometry;
     let mut words = vec![
         MAGIC,
@@ -200,17 +200,17 @@ fn words_of(left: &Left, [boot, boot_low]: [u64; 2]) -> Vec<u64> {
     words
 }
 
-fn seat_words(seat: &Sitter) -> [u64; SEAT_WORDS] {
+fn seat_words(seat: &RecordedSeat) -> [u64; SEAT_WORDS] {
     let Process {
         pid, start, uid, ..
     } = seat.process;
     [seat.word.pack(), joined(pid, uid), start, 0]
 }
 
-fn seat(index: u32, words: &[u64; SEAT_WORDS]) -> Sitter {
+fn seat(index: u32, words: &[u64; SEAT_WORDS]) -> RecordedSeat {
     let [word, who, start, _zero] = *words;
     let (pid, uid) = halves(who);
-    Sitter {
+    RecordedSeat {
         index,
         word: SeatWord::unpack(word),
         process: Process {
@@ -257,7 +257,7 @@ mod tests {
 
     use super::*;
 
-    fn left() -> Left {
+    fn left() -> LastLife {
         let file = |inode| FileId { device: 1, inode };
         let process = Process {
             pid: 77,
@@ -265,13 +265,13 @@ mod tests {
             uid: 1000,
             scope: 0,
         };
-        let seat = |index, live, generation| Sitter {
+        let seat = |index, live, generation| RecordedSeat {
             index,
             word: SeatWord { live, generation },
             process,
         };
-        Left {
-            names: Names {
+        LastLife {
+            names: PageNames {
                 ledger: file(5),
                 boards: (0..3)
                     .map(|number| BoardName {
@@ -291,7 +291,7 @@ mod tests {
         let path = directory.path().join("record");
         assert!(read(&path).unwrap().is_none());
         let mut left = left();
-        let record = Record::write(&path, &left).unwrap();
+        let record = LifeRecord::write(&path, &left).unwrap();
         assert_eq!(read(&path).unwrap().unwrap(), left);
         left.seats[1].word.live = true;
         record.set_seat(&left.seats[1]).unwrap();

@@ -15,10 +15,10 @@ use tidegate_abi::board::{SeatWord, name_hash};
 use tidegate_abi::geometry::Geometry;
 use tidegate_segment::board::{Board, HeaderFault, Process};
 use tidegate_segment::os::map;
-use tidegate_segment::os::memfd::{self, FileError, FileId, Kind};
+use tidegate_segment::os::memfd::{self, FileError, FileId, MemoryKind};
 use tidegate_segment::page::Page;
 
-pub use file::Record;
+pub use file::LifeRecord;
 
 /// Most boards that a record names: those of the lives in which nobody has moved to a newer one yet.
 pub const BOARDS_MAX: usize = 32;
@@ -34,7 +34,7 @@ pub struct BoardName {
 
 /// Which files the pages of a tenant are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Names {
+pub struct PageNames {
     /// The ledger.
     pub ledger: FileId,
     /// The board in force, then those before it on the same ledger. What a name's slot is has never changed
@@ -42,7 +42,7 @@ pub struct Names {
     pub boards: Vec<BoardName>,
 }
 
-impl Names {
+impl PageNames {
     /// The place of a pair of files among them, 0 for the board in force.
     pub fn place(&self, board: FileId, ledger: FileId) -> Option<usize> {
         let place = self.boards.iter().position(|known| known.file == board)?;
@@ -65,7 +65,7 @@ impl Names {
 
 /// A seat as a record names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sitter {
+pub struct RecordedSeat {
     /// Number of the seat.
     pub index: u32,
     /// Its generation, and whether somebody sat there.
@@ -76,18 +76,18 @@ pub struct Sitter {
 
 /// What the life before has left.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Left {
+pub struct LastLife {
     /// Which files its pages are.
-    pub names: Names,
+    pub names: PageNames,
     /// Their sizes.
     pub geometry: Geometry,
     /// The seats that were ever given, in their order.
-    pub seats: Vec<Sitter>,
+    pub seats: Vec<RecordedSeat>,
 }
 
 /// Pages that were handed back and proved to be those of the life before.
 #[derive(Debug)]
-pub struct Proved {
+pub struct ProvedPages {
     /// The board, mapped for reading.
     pub board: Board,
     /// Its memory.
@@ -100,7 +100,7 @@ pub struct Proved {
     pub place: usize,
 }
 
-impl Proved {
+impl ProvedPages {
     /// Gives the memory of both pages back.
     pub fn retire(self) {
         for page in [self.board_page, self.ledger_page] {
@@ -132,29 +132,29 @@ pub enum NotTaken {
 
 /// What there is of the life before.
 #[derive(Debug)]
-pub enum Before {
+pub enum LastLifeFound {
     /// Its pages can be gone on with.
-    Usable(Left),
+    Usable(LastLife),
     /// Its pages have other sizes.
-    OtherSizes(Left),
+    OtherSizes(LastLife),
     /// Nothing is known of it, if there was one.
     Unknown,
 }
 
-impl Left {
+impl LastLife {
     /// What the life before of a tenant has left in a directory. What is wrong with a record that cannot be used is told.
-    pub fn read(directory: &Path, tenant: &str, geometry: Geometry) -> Before {
+    pub fn read(directory: &Path, tenant: &str, geometry: Geometry) -> LastLifeFound {
         let path = path(directory, tenant);
         let left = match file::read(&path) {
             Ok(Some(left)) => left,
-            Ok(None) => return Before::Unknown,
+            Ok(None) => return LastLifeFound::Unknown,
             Err(fault) => {
                 tracing::warn!(event = "pages_begun_anew", tenant, file = %path.display(), %fault, "the pages of the last run cannot be taken up");
-                return Before::Unknown;
+                return LastLifeFound::Unknown;
             }
         };
         if left.geometry == geometry {
-            return Before::Usable(left);
+            return LastLifeFound::Usable(left);
         }
         tracing::warn!(
             event = "pages_begun_anew",
@@ -162,14 +162,14 @@ impl Left {
             "the pages have other sizes than in the last run: windows and breakers begin at zero, at most one window more \
              is admitted"
         );
-        Before::OtherSizes(left)
+        LastLifeFound::OtherSizes(left)
     }
 
     /// Proves that a pair of files are pages of this record, and maps them.
     ///
     /// # Errors
     /// They are not, or are not sealed as pages are. Nothing stays mapped then.
-    pub fn prove(&self, board: &OwnedFd, ledger: &OwnedFd) -> Result<Proved, NotTaken> {
+    pub fn prove(&self, board: &OwnedFd, ledger: &OwnedFd) -> Result<ProvedPages, NotTaken> {
         let [board_id, ledger_id] =
             [board, ledger].map(|file| memfd::identify(file).map_err(NotTaken::Unknown));
         let place = self.names.place(board_id?, ledger_id?);
@@ -177,16 +177,16 @@ impl Left {
         let own = ledger
             .try_clone()
             .map_err(|_no_descriptor| NotTaken::Unknown(Errno::MFILE))?;
-        let board_page = memfd::open(Kind::Board, board, self.geometry.board().words)?;
+        let board_page = memfd::open(MemoryKind::Board, board, self.geometry.board().words)?;
         let unmap = |page: Page| {
             let _kept: Result<(), Errno> = map::retire(page);
         };
         let board = self
             .check(board_page, place)
             .inspect_err(|_other| unmap(board_page))?;
-        let ledger_page = memfd::open(Kind::Ledger, ledger, self.geometry.ledger().words)
+        let ledger_page = memfd::open(MemoryKind::Ledger, ledger, self.geometry.ledger().words)
             .inspect_err(|_refused| unmap(board_page))?;
-        Ok(Proved {
+        Ok(ProvedPages {
             board,
             board_page,
             ledger_page,

@@ -1,5 +1,5 @@
 use tidegate_abi::decision::LossMode;
-use tidegate_segment::gate::{Request, Verdict};
+use tidegate_segment::gate::{GateVerdict, Request};
 use tidegate_segment::sync::Ordering;
 
 use super::*;
@@ -7,7 +7,7 @@ use crate::tenant::callers::Caller;
 use crate::tenant::decide::Waits;
 use crate::tenant::rule_index::tests::rule_index;
 use crate::tenant::tests::tenant;
-use crate::tenant::{Settings, TakenUp, Tenant};
+use crate::tenant::{TakenUp, Tenant, TenantSettings};
 
 const RULES: &str = "[[flow]]\nresource = \"a\"\ncount = 5\nwindow = \"1h\"";
 
@@ -16,17 +16,17 @@ fn small() -> Geometry {
 }
 
 /// What a tenant leaves, by way of a file.
-fn left(tenant: &Tenant) -> Left {
+fn left(tenant: &Tenant) -> LastLife {
     let directory = tempfile::tempdir().unwrap();
     tenant.record_in(directory.path(), "some/one");
-    let Before::Usable(left) = Left::read(directory.path(), "some/one", small()) else {
+    let LastLifeFound::Usable(left) = LastLife::read(directory.path(), "some/one", small()) else {
         panic!("it was written");
     };
     left
 }
 
-fn take_up(left: &Left, from: &Tenant) -> Box<TakenUp> {
-    let settings = Settings {
+fn take_up(left: &LastLife, from: &Tenant) -> Box<TakenUp> {
+    let settings = TenantSettings {
         geometry: small(),
         time_to_live_ns: u64::MAX,
         grace_ns: 0,
@@ -44,7 +44,7 @@ async fn passes(tenant: &Tenant, tries: u32) -> u32 {
         let verdict = tenant
             .enter(&Caller::HOST.into(), slot, Request::default(), Waits::HELD)
             .await;
-        passed += u32::from(matches!(verdict, Verdict::Admitted(_)));
+        passed += u32::from(matches!(verdict, GateVerdict::Admitted(_)));
     }
     passed
 }
@@ -71,7 +71,7 @@ fn field_b13_nothing_but_the_pages_of_the_record_is_taken() {
     renamed.names.boards[0].generation ^= 1;
     let refused = renamed.prove(board, ledger).unwrap_err();
     assert!(matches!(refused, NotTaken::OtherBoard), "{refused}");
-    let larger = Left {
+    let larger = LastLife {
         geometry: Geometry::new(17, 3, 2, 2).unwrap(),
         ..left.clone()
     };
@@ -121,7 +121,7 @@ async fn field_b13_a_ledger_that_was_written_all_over_is_taken_up_and_every_deci
         let before = tenant(small());
         before.directory().publish(rule_index(RULES), 0).unwrap();
         let words = small().ledger().words;
-        let page = memfd::open(Kind::Ledger, &before.files().ledger, words).unwrap();
+        let page = memfd::open(MemoryKind::Ledger, &before.files().ledger, words).unwrap();
         for word in page.words() {
             word.store(pattern, Ordering::Relaxed);
         }

@@ -9,7 +9,7 @@ use tidegate_abi::board::SeatWord;
 use tidegate_segment::board::{Board, Process, Slot};
 use tidegate_segment::ledger::Ledger;
 use tidegate_segment::os::map;
-use tidegate_segment::os::memfd::{self, FileId, Kind};
+use tidegate_segment::os::memfd::{self, FileId, MemoryKind};
 use tidegate_segment::page::Page;
 
 use super::{HandedBack, NotCounted};
@@ -21,20 +21,20 @@ const HELD_MAX: u32 = 1 << 19;
 
 /// Proved pages, mapped.
 #[derive(Debug)]
-pub(super) struct Mapped {
+pub(super) struct MappedPages {
     board: Board,
     ledger: Ledger,
     pages: [Page; 2],
 }
 
-impl Mapped {
+impl MappedPages {
     /// Maps what was handed back, if the agent's own user made it and whoever hands it back sits there.
     pub(super) fn prove(back: &HandedBack<'_>) -> Result<Self, NotCounted> {
         let [board_file, ledger_file] = back.files;
         let words = made_by_us(board_file)?;
         made_by_us(ledger_file)?;
         let no_pages = |_fault| NotCounted::NoPages;
-        let board_page = memfd::open(Kind::Board, board_file, words).map_err(no_pages)?;
+        let board_page = memfd::open(MemoryKind::Board, board_file, words).map_err(no_pages)?;
         Self::of(board_page, ledger_file, back).inspect_err(|_why| retire(board_page))
     }
 
@@ -48,7 +48,7 @@ impl Mapped {
             return Err(NotCounted::Stranger);
         }
         let words = board.geometry().ledger().words;
-        let ledger_page = memfd::open(Kind::Ledger, ledger_file, words);
+        let ledger_page = memfd::open(MemoryKind::Ledger, ledger_file, words);
         let ledger_page = ledger_page.map_err(|_fault| NotCounted::NoPages)?;
         // Whoever has mapped it may have written another header; the board tells its sizes.
         let ledger = Ledger::create(ledger_page, board.geometry());
@@ -60,7 +60,7 @@ impl Mapped {
     }
 
     /// Living processes that have a seat there. The agent's own ended with its callers' connections.
-    fn sitters(&self) -> Vec<Sitter> {
+    fn sitters(&self) -> Vec<SeatedProcess> {
         let seats = (0..self.board.seats_used()).filter(|seat| *seat != AGENT_SEAT);
         let sitter = |seat: u32| {
             let info = self.board.seat_info(seat).filter(|info| info.word.live)?;
@@ -71,7 +71,7 @@ impl Mapped {
                 scope: 0,
             })?;
             let word = info.word;
-            Some(Sitter { seat, word, pidfd })
+            Some(SeatedProcess { seat, word, pidfd })
         };
         seats.filter_map(sitter).collect()
     }
@@ -79,7 +79,7 @@ impl Mapped {
 
 /// A process with a seat on earlier pages.
 #[derive(Debug)]
-struct Sitter {
+struct SeatedProcess {
     seat: u32,
     word: SeatWord,
     /// By which its death is seen.
@@ -88,10 +88,10 @@ struct Sitter {
 
 /// Earlier pages that count.
 #[derive(Debug)]
-pub(super) struct Counted {
+pub(super) struct CountedPages {
     pub(super) files: [FileId; 2],
-    mapped: Mapped,
-    sitters: Vec<Sitter>,
+    mapped: MappedPages,
+    sitters: Vec<SeatedProcess>,
     /// The user who showed them, for whom names get slots.
     uid: u32,
     /// What counts now, by the slots in force.
@@ -101,8 +101,8 @@ pub(super) struct Counted {
     empty_since: Option<Instant>,
 }
 
-impl Counted {
-    pub(super) fn new(files: [FileId; 2], mapped: Mapped, uid: u32) -> Self {
+impl CountedPages {
+    pub(super) fn new(files: [FileId; 2], mapped: MappedPages, uid: u32) -> Self {
         Self {
             files,
             sitters: mapped.sitters(),

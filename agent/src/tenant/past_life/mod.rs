@@ -21,7 +21,7 @@ use tidegate_segment::sync::{Ordering, Word};
 
 use super::Tenant;
 use super::seats::Seat;
-use count::{Counted, Mapped};
+use count::{CountedPages, MappedPages};
 
 /// How long after a look the next one comes, at least.
 const LOOK_AFTER: Duration = Duration::from_millis(100);
@@ -101,7 +101,7 @@ impl Default for Count {
 
 #[derive(Debug, Default)]
 struct Pages {
-    counted: Vec<Counted>,
+    counted: Vec<CountedPages>,
     ever: usize,
     is_watched: bool,
 }
@@ -121,7 +121,7 @@ impl EarlierPages {
     /// What is in flight there.
     pub fn in_flight(&self) -> InFlight {
         let pages = self.pages.lock();
-        let add = |sum: InFlight, counted: &Counted| InFlight {
+        let add = |sum: InFlight, counted: &CountedPages| InFlight {
             services: sum.services.saturating_add(counted.services()),
             requests: sum.requests.saturating_add(counted.requests()),
         };
@@ -158,9 +158,9 @@ impl Pages {
     }
 
     /// Counts more pages. Of two boards on one ledger the later one knows who sits there.
-    fn add(&mut self, tenant: &Tenant, mut more: Counted) {
+    fn add(&mut self, tenant: &Tenant, mut more: CountedPages) {
         let [_board, ledger] = more.files;
-        let same = |counted: &Counted| counted.files.last() == Some(&ledger);
+        let same = |counted: &CountedPages| counted.files.last() == Some(&ledger);
         if let Some(place) = self.counted.iter().position(same) {
             let other = self.counted.swap_remove(place);
             let (kept, gone) = if other.is_later_than(&more) {
@@ -183,7 +183,7 @@ impl Pages {
             counted.look(tenant);
         }
         let over =
-            |counted: &mut Counted| counted.services() == 0 || counted.is_empty_for(EMPTY_FOR);
+            |counted: &mut CountedPages| counted.services() == 0 || counted.is_empty_for(EMPTY_FOR);
         for counted in self.counted.extract_if(.., over) {
             counted.end(tenant);
         }
@@ -231,8 +231,8 @@ impl Tenant {
         if !pages.make_room(files)? {
             return Ok(None);
         }
-        let mapped = Mapped::prove(back)?;
-        let counted = Counted::new(files, mapped, back.process.uid);
+        let mapped = MappedPages::prove(back)?;
+        let counted = CountedPages::new(files, mapped, back.process.uid);
         pages.add(self, counted);
         let starts = !std::mem::replace(&mut pages.is_watched, true);
         drop(pages);

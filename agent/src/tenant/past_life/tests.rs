@@ -1,7 +1,7 @@
 use tidegate_abi::decision::Outcome;
 use tidegate_abi::geometry::Geometry;
 use tidegate_segment::board::Slot;
-use tidegate_segment::gate::{Gate, Pass, Request, Step, Verdict};
+use tidegate_segment::gate::{Gate, GateVerdict, Pass, Request, Step};
 use tidegate_segment::lane::Lane;
 
 use super::*;
@@ -64,7 +64,7 @@ impl Before {
         let entered = self
             .gate()
             .enter(self.tenant.board(), Lane::numbered(1), self.slot, request);
-        let Step::Done(Verdict::Admitted(pass)) = entered else {
+        let Step::Done(GateVerdict::Admitted(pass)) = entered else {
             panic!("{entered:?}");
         };
         pass
@@ -101,7 +101,7 @@ async fn passes(tenant: &Tenant, tries: u32) -> u32 {
         let verdict = tenant
             .enter(&Caller::HOST.into(), slot, Request::default(), Waits::HELD)
             .await;
-        passed += u32::from(matches!(verdict, Verdict::Admitted(_)));
+        passed += u32::from(matches!(verdict, GateVerdict::Admitted(_)));
     }
     passed
 }
@@ -183,7 +183,7 @@ async fn field_b13_ledgers_that_lie_count_no_more_than_a_sum_can_hold_and_are_bo
     for number in 0..=LEDGERS_MAX {
         let before = Before::holds(1);
         let words = before.tenant.ledger().geometry().ledger().words;
-        let page = memfd::open(memfd::Kind::Ledger, &before.files()[1], words).unwrap();
+        let page = memfd::open(memfd::MemoryKind::Ledger, &before.files()[1], words).unwrap();
         for word in page.words() {
             // The highest count that is not below zero on two lanes; whose it is stays.
             word.change(Ordering::Relaxed, |seen| {

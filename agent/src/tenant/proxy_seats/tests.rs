@@ -1,18 +1,18 @@
 use tidegate_abi::board::ScopeWord;
 use tidegate_abi::decision::{Cause, LossMode, Outcome, Reason, ScopeState};
 use tidegate_abi::geometry::Geometry;
-use tidegate_segment::board::{Process, ScopeReport, Slot, TickWriter};
-use tidegate_segment::gate::{Request, Verdict};
+use tidegate_segment::board::{Process, PublishedScope, Slot, TickWriter};
+use tidegate_segment::gate::{GateVerdict, Request};
 
 use super::*;
 use crate::tenant::decide::Waits;
-use crate::tenant::{OPEN_SCOPE, Settings, TakenUp};
+use crate::tenant::{OPEN_SCOPE, TakenUp, TenantSettings};
 
 const GROUP: ScopeId = ScopeId::first_at(1);
 
 /// Pages for so many seats with a group's scope, and the role of the tick.
 fn pages(seats: u32) -> (Arc<Tenant>, TickWriter) {
-    let settings = Settings {
+    let settings = TenantSettings {
         geometry: Geometry::new(8, seats, 2, 3).unwrap(),
         time_to_live_ns: u64::MAX,
         grace_ns: 0,
@@ -33,8 +33,8 @@ fn caller(scope: ScopeId, service: u64) -> Caller {
 }
 
 /// In overload with a tight limit, and an allowed QPS that admits nobody.
-fn overload(tight: u32) -> ScopeReport {
-    ScopeReport {
+fn overload(tight: u32) -> PublishedScope {
+    PublishedScope {
         word: ScopeWord {
             state: ScopeState::Overload,
             tight,
@@ -48,12 +48,12 @@ fn overload(tight: u32) -> ScopeReport {
     }
 }
 
-async fn ask(tenant: &Tenant, slot: Slot, caller: &SeatedCaller) -> Result<Permit, Reason> {
+async fn ask(tenant: &Tenant, slot: Slot, caller: &SeatedCaller) -> Result<ProxyPermit, Reason> {
     let asked = tenant.enter(caller, slot, Request::default(), Waits::HELD);
     match asked.await {
-        Verdict::Admitted(pass) => Ok(caller.permit(pass)),
-        Verdict::Refused(refusal) => Err(refusal.reason),
-        Verdict::Stale => panic!("nothing was taken away"),
+        GateVerdict::Admitted(pass) => Ok(caller.permit(pass)),
+        GateVerdict::Refused(refusal) => Err(refusal.reason),
+        GateVerdict::Stale => panic!("nothing was taken away"),
     }
 }
 

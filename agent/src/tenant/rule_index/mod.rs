@@ -8,14 +8,14 @@ pub use tidegate_abi::message::Part;
 pub mod overflow;
 pub mod system;
 
-use crate::rule::degrade::Guarded;
+use crate::rule::degrade::GuardedResources;
 use crate::rule::flow::{LimitOrigin, Strategy};
-use crate::rule::{Body, Flow, Pattern, Resource, Rule, RuleSet};
+use crate::rule::{Body, Flow, Pattern, Rule, RuleResource, RuleSet};
 use system::MergedSystem;
 
 /// A rule of a set.
 #[derive(Debug, Clone, Copy)]
-pub struct Placed<'l> {
+pub struct IndexedRule<'l> {
     /// Its place in the set.
     pub index: usize,
     /// The rule.
@@ -69,13 +69,13 @@ impl RuleIndex {
             Body::System(_) => {}
             Body::Authority(authority) => self.name(&authority.resource, index),
             Body::Degrade(degrade) => match &degrade.resource {
-                Guarded::Name(name) => self.name(name, index),
-                Guarded::Unguarded => self.unguarded.push(index),
+                GuardedResources::Name(name) => self.name(name, index),
+                GuardedResources::Unguarded => self.unguarded.push(index),
             },
             Body::Flow(Flow { resource, .. })
             | Body::Param(crate::rule::Param { resource, .. }) => match resource {
-                Resource::Name(name) => self.name(name, index),
-                Resource::Pattern(_) => self.patterns.push(index),
+                RuleResource::Name(name) => self.name(name, index),
+                RuleResource::Pattern(_) => self.patterns.push(index),
             },
         }
     }
@@ -123,7 +123,7 @@ impl RuleIndex {
     /// The rules of a resource in the order in which they are asked: authority, hot parameter, flow,
     /// degrade; of a kind those that name it before those whose pattern matches; of flow rules those
     /// for this host alone before shared ones, and those for an origin before those for all.
-    pub fn of_resource(&self, resource: &str) -> Vec<Placed<'_>> {
+    pub fn of_resource(&self, resource: &str) -> Vec<IndexedRule<'_>> {
         let named = self.named.get(resource).into_iter().flatten();
         let matching = self.matching(resource);
         let mut placed: Vec<_> = named
@@ -141,11 +141,11 @@ impl RuleIndex {
     }
 
     /// The system rules that requests are held against.
-    pub fn system_rules(&self) -> impl Iterator<Item = Placed<'_>> {
+    pub fn system_rules(&self) -> impl Iterator<Item = IndexedRule<'_>> {
         let rules = self.rules.rules().iter().enumerate();
         rules
             .filter(|(_index, rule)| matches!(rule.body, Body::System(_)) && rule.rest().is_none())
-            .map(|(index, rule)| Placed { index, rule })
+            .map(|(index, rule)| IndexedRule { index, rule })
     }
 
     /// How often a hot-parameter rule stands on a resource: once for each that is named, and for each of these
@@ -164,9 +164,9 @@ impl RuleIndex {
         by_pattern.fold(named, usize::saturating_add)
     }
 
-    fn at(&self, index: usize) -> Option<Placed<'_>> {
+    fn at(&self, index: usize) -> Option<IndexedRule<'_>> {
         let rule = self.rules.rules().get(index)?;
-        Some(Placed { index, rule })
+        Some(IndexedRule { index, rule })
     }
 
     /// Whether a rule of a resource counts a part of it apart.
@@ -195,7 +195,7 @@ impl RuleIndex {
     }
 }
 
-impl Placed<'_> {
+impl IndexedRule<'_> {
     /// Its number in the set, as the gate names it.
     pub fn number(&self) -> u32 {
         u32::try_from(self.index).unwrap_or(u32::MAX)
@@ -206,8 +206,8 @@ fn pattern(rule: &Rule) -> Option<&Pattern> {
     match &rule.body {
         Body::Flow(Flow { resource, .. }) | Body::Param(crate::rule::Param { resource, .. }) => {
             match resource {
-                Resource::Pattern(pattern) => Some(pattern),
-                Resource::Name(_) => None,
+                RuleResource::Pattern(pattern) => Some(pattern),
+                RuleResource::Name(_) => None,
             }
         }
         Body::Authority(_) | Body::System(_) | Body::Degrade(_) => None,
@@ -217,7 +217,7 @@ fn pattern(rule: &Rule) -> Option<&Pattern> {
 /// Where a rule stands among those of a resource: kind, then whether it matches by pattern, is shared
 /// with other hosts, is for everybody.
 fn rank(body: &Body) -> (u8, bool, bool, bool) {
-    let of_pattern = |resource: &Resource| matches!(resource, Resource::Pattern(_));
+    let of_pattern = |resource: &RuleResource| matches!(resource, RuleResource::Pattern(_));
     match body {
         Body::Authority(_) => (0, false, false, false),
         Body::System(_) => (1, false, false, false),
@@ -235,7 +235,7 @@ fn rank(body: &Body) -> (u8, bool, bool, bool) {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::rule::Quirks;
+    use crate::rule::QuirksOption;
     use crate::rule_source::form::read;
     use crate::schema::source::Source;
 
@@ -243,7 +243,7 @@ pub(crate) mod tests {
     pub(crate) fn rule_index(toml: &str) -> RuleIndex {
         let read = read("rules.toml".as_ref(), &Source::new("rules.toml", toml));
         assert_eq!(read.faults, []);
-        let rules = RuleSet::build(read.rules, Quirks::None).unwrap();
+        let rules = RuleSet::build(read.rules, QuirksOption::None).unwrap();
         RuleIndex::of(Arc::new(rules))
     }
 

@@ -1,8 +1,8 @@
 //! System rules, merged into one set of marks.
 
 use tidegate_abi::decision::Mode;
-use tidegate_limits::system::Marks;
-use tidegate_segment::board::{Span, SystemRules};
+use tidegate_limits::system::SystemThresholds;
+use tidegate_segment::board::{PoolSpan, SystemRules};
 
 use crate::rule::{Body, RuleSet, System};
 
@@ -42,18 +42,18 @@ fn merged(rules: &RuleSet, mode: Mode) -> Option<SystemRules> {
             marks(system)
         })
     });
-    let marks: Vec<Marks> = marks.collect();
+    let marks: Vec<SystemThresholds> = marks.collect();
     Some(SystemRules {
-        marks: Marks::merged(marks, quirks)?,
+        marks: SystemThresholds::merged(marks, quirks)?,
         rule: first?,
         quirks,
-        observed: Span::default(),
+        observed: PoolSpan::default(),
     })
 }
 
-fn marks(system: &System) -> Marks {
+fn marks(system: &System) -> SystemThresholds {
     let ms = |time: std::time::Duration| time.as_secs_f64() * 1_000.0;
-    Marks {
+    SystemThresholds {
         qps: system.qps.map(crate::rule::Amount::get),
         concurrency: system.concurrency.map(f64::from),
         average_rt_ms: system.avg_rt.map(ms),

@@ -1,6 +1,9 @@
 //! Frames as messages. What comes in here was written by others: nothing in it is believed.
 
-use super::{Again, Answer, Args, Ask, FaultCode, FrameFault, FrameKind, Message, Part, Welcome};
+use super::{
+    Again, Args, EnterAnswer, EnterRequest, FaultCode, FrameFault, FrameKind, Message, Part,
+    Welcome,
+};
 use crate::NAME_MAX;
 use crate::decision::{Class, Direction, Outcome, Reason, RefusalKind};
 
@@ -157,7 +160,7 @@ fn take_part<'a>(fields: &mut Fields<'a>) -> Result<Message<'a>, FrameFault> {
     })
 }
 
-fn take_ask<'a>(fields: &mut Fields<'a>) -> Result<Ask<'a>, FrameFault> {
+fn take_ask<'a>(fields: &mut Fields<'a>) -> Result<EnterRequest<'a>, FrameFault> {
     let count = fields.u32()?;
     let [class, direction, prioritized, itself] = fields.take()?;
     if prioritized > 1 {
@@ -167,7 +170,7 @@ fn take_ask<'a>(fields: &mut Fields<'a>) -> Result<Ask<'a>, FrameFault> {
         return Err(FrameFault::Value("waits_itself"));
     }
     let wait_at_most_ms = fields.u32()?;
-    Ok(Ask {
+    Ok(EnterRequest {
         count,
         class: Class::from_u8(class).ok_or(FrameFault::Value("class"))?,
         direction: Direction::from_u8(direction).ok_or(FrameFault::Value("direction"))?,
@@ -181,15 +184,15 @@ fn take_ask<'a>(fields: &mut Fields<'a>) -> Result<Ask<'a>, FrameFault> {
     })
 }
 
-fn take_answer<'a>(fields: &mut Fields<'a>) -> Result<Answer<'a>, FrameFault> {
+fn take_answer<'a>(fields: &mut Fields<'a>) -> Result<EnterAnswer<'a>, FrameFault> {
     let [admitted, kind, reason, retry] = fields.take()?;
     if admitted == 1 {
-        return Ok(Answer::Admitted {
+        return Ok(EnterAnswer::Admitted {
             token: fields.take()?,
             waited_ms: fields.u32()?,
         });
     }
-    Ok(Answer::Refused {
+    Ok(EnterAnswer::Refused {
         kind: RefusalKind::from_u8(kind).ok_or(FrameFault::Value("kind"))?,
         reason: Reason::from_u8(reason).ok_or(FrameFault::Value("reason"))?,
         retry: retry != 0,

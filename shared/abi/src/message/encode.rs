@@ -1,6 +1,8 @@
 //! Messages as frames.
 
-use super::{Again, Answer, Ask, FRAME_MAX, FrameKind, HEADER, Message, Part, Welcome};
+use super::{
+    Again, EnterAnswer, EnterRequest, FRAME_MAX, FrameKind, HEADER, Message, Part, Welcome,
+};
 use crate::NAME_MAX;
 
 /// A frame under construction or ready to send.
@@ -169,7 +171,7 @@ fn put_welcome(frame: &mut Frame, welcome: Welcome) {
     }
 }
 
-fn put_ask(frame: &mut Frame, ask: Ask<'_>) {
+fn put_ask(frame: &mut Frame, ask: EnterRequest<'_>) {
     frame.put(&ask.count.to_le_bytes());
     let [prioritized, itself] = [ask.prioritized, ask.waits_itself].map(u8::from);
     frame.put(&[ask.class as u8, ask.direction as u8, prioritized, itself]);
@@ -180,14 +182,14 @@ fn put_ask(frame: &mut Frame, ask: Ask<'_>) {
     frame.put(ask.args.bytes());
 }
 
-fn put_answer(frame: &mut Frame, answer: Answer<'_>) {
+fn put_answer(frame: &mut Frame, answer: EnterAnswer<'_>) {
     match answer {
-        Answer::Admitted { token, waited_ms } => {
+        EnterAnswer::Admitted { token, waited_ms } => {
             frame.put(&[1, 0, 0, 0]);
             frame.put(&token);
             frame.put(&waited_ms.to_le_bytes());
         }
-        Answer::Refused {
+        EnterAnswer::Refused {
             kind,
             reason,
             retry,

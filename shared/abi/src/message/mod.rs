@@ -108,7 +108,7 @@ wire_enum! {
 
 /// What a service asks for, in [`Message::Enter`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ask<'a> {
+pub struct EnterRequest<'a> {
     /// Name of the resource.
     pub resource: &'a str,
     /// Calling application, empty if unknown.
@@ -133,7 +133,7 @@ pub struct Ask<'a> {
     pub waits_itself: bool,
 }
 
-impl<'a> Ask<'a> {
+impl<'a> EnterRequest<'a> {
     /// One inbound request of normal importance, of nobody known.
     pub const fn of(resource: &'a str) -> Self {
         Self {
@@ -153,7 +153,7 @@ impl<'a> Ask<'a> {
 
 /// The answer to [`Message::Enter`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer<'a> {
+pub enum EnterAnswer<'a> {
     /// Go on; give the token back with [`Message::Exit`].
     Admitted {
         /// Names the permit; unguessable, bound to the caller's user id.
@@ -248,9 +248,9 @@ pub enum Message<'a> {
         overflow: u16,
     },
     /// Asks for a permit held by the agent.
-    Enter(Ask<'a>),
+    Enter(EnterRequest<'a>),
     /// The answer.
-    Verdict(Answer<'a>),
+    Verdict(EnterAnswer<'a>),
     /// Gives a permit back.
     Exit {
         /// The permit.

@@ -2,7 +2,7 @@ extern crate std;
 
 use super::*;
 
-const ASK: Ask<'static> = Ask {
+const ASK: EnterRequest<'static> = EnterRequest {
     resource: "order-create",
     origin: "web",
     count: 3,
@@ -54,11 +54,11 @@ fn samples() -> [Message<'static>; 16] {
             overflow: 0,
         },
         Message::Enter(ASK),
-        Message::Verdict(Answer::Admitted {
+        Message::Verdict(EnterAnswer::Admitted {
             token: [7; TOKEN],
             waited_ms: 12,
         }),
-        Message::Verdict(Answer::Refused {
+        Message::Verdict(EnterAnswer::Refused {
             kind: RefusalKind::Flow,
             reason: Reason::Qps,
             retry: true,
@@ -103,7 +103,7 @@ fn an_enter_carries_all_that_rules_look_at() {
         crate::argument::Arg::None,
         crate::argument::Arg::Many(&values),
     ]);
-    let ask = Ask {
+    let ask = EnterRequest {
         args: buffer.args(),
         ..ASK
     };
@@ -116,7 +116,7 @@ fn the_longest_enter_fits_into_a_frame() {
     let name = "x".repeat(crate::NAME_MAX);
     let values = [u64::MAX; VALUES_MAX];
     let args = ArgsBuffer::of(&[crate::argument::Arg::Many(&values)]);
-    let ask = Ask {
+    let ask = EnterRequest {
         resource: &name,
         origin: &name,
         context: &name,

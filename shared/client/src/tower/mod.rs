@@ -185,18 +185,18 @@ impl<F, W> TidegateLayer<F, Http<W>> {
 
 impl<F> Asking<F> {
     /// Asks for a request: decided, or on its way to that.
-    fn ask<B, Q>(&self, req: &Request<B>) -> Asked
+    fn ask<B, Q>(&self, req: &Request<B>) -> AskState
     where
         F: Fn(&Request<B>) -> Option<Q>,
         Q: Into<EntryRequest>,
     {
         let Some(asked) = (self.pick)(req) else {
-            return Asked::Decided(Ok(None));
+            return AskState::Decided(Ok(None));
         };
         let asked: EntryRequest = asked.into();
         let express = asked.ask().express();
         if let Some(answer) = express {
-            return Asked::Decided(answer.map(Some).map_err(|refused| (refused, asked)));
+            return AskState::Decided(answer.map(Some).map_err(|refused| (refused, asked)));
         }
         let sleep = Arc::clone(&self.sleep);
         let mut decision: Decision = Box::pin(async move {
@@ -206,13 +206,13 @@ impl<F> Asking<F> {
         // It is decided here or waits; a waiting one is asked again with the waker of its task.
         let mut nobody = Context::from_waker(Waker::noop());
         match decision.as_mut().poll(&mut nobody) {
-            Poll::Ready(decided) => Asked::Decided(decided.map(Some)),
-            Poll::Pending => Asked::Waits(decision),
+            Poll::Ready(decided) => AskState::Decided(decided.map(Some)),
+            Poll::Pending => AskState::Waits(decision),
         }
     }
 }
 
-enum Asked {
+enum AskState {
     Decided(Result<Option<Permit>, (Refused, EntryRequest)>),
     Waits(Decision),
 }
@@ -269,7 +269,7 @@ where
 {
     type Response = Response<P::Body>;
     type Error = S::Error;
-    type Future = Answer<S, B, S::Future, P>;
+    type Future = GuardedFuture<S, B, S::Future, P>;
 
     // Nothing is asked here: a service may be ready long before it is called, or never be called.
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
@@ -278,9 +278,9 @@ where
 
     fn call(&mut self, req: Request<B>) -> Self::Future {
         let state = match self.asking.ask(&req) {
-            Asked::Decided(Ok(permit)) => State::passed(&mut self.service, req, permit),
-            Asked::Decided(Err(refused)) => State::Refused { refused },
-            Asked::Waits(decision) => {
+            AskState::Decided(Ok(permit)) => State::passed(&mut self.service, req, permit),
+            AskState::Decided(Err(refused)) => State::Refused { refused },
+            AskState::Waits(decision) => {
                 // The service that was found ready goes with the request; its copy is asked anew.
                 let copy = self.service.clone();
                 let service = mem::replace(&mut self.service, copy);
@@ -288,7 +288,7 @@ where
                 State::Waits { decision, rest }
             }
         };
-        Answer {
+        GuardedFuture {
             state,
             protocol: self.protocol.clone(),
         }
@@ -298,7 +298,7 @@ where
 pin_project! {
     /// The response of a guarded service, or its refusal.
     #[must_use = "futures do nothing unless polled"]
-    pub struct Answer<S, B, A, P> {
+    pub struct GuardedFuture<S, B, A, P> {
         #[pin]
         state: State<S, B, A>,
         protocol: P,
@@ -343,13 +343,13 @@ fn at_work<T>(permit: &mut Option<Permit>, work: impl FnOnce() -> T) -> T {
     done
 }
 
-impl<S, B, A, P> fmt::Debug for Answer<S, B, A, P> {
+impl<S, B, A, P> fmt::Debug for GuardedFuture<S, B, A, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Answer").finish_non_exhaustive()
     }
 }
 
-impl<S, B, R, P> Future for Answer<S, B, S::Future, P>
+impl<S, B, R, P> Future for GuardedFuture<S, B, S::Future, P>
 where
     S: Service<Request<B>, Response = Response<R>>,
     P: Protocol<R>,

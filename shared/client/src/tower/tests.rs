@@ -9,7 +9,7 @@ use http_body::{Body, Frame};
 use tempfile::TempDir;
 
 use super::*;
-use crate::test_agent::{Manners, TestAgent};
+use crate::test_agent::{Behaviour, TestAgent};
 use crate::test_rules::concurrency;
 use crate::{Client, Resource};
 
@@ -69,7 +69,7 @@ fn resource(dir: &TempDir, name: &str) -> Resource {
 #[test]
 fn a_permit_is_held_until_the_response_and_a_refusal_is_an_answer() {
     let dir = tempfile::tempdir().unwrap();
-    let agent = TestAgent::start(dir.path(), Manners::default(), &[("a", concurrency(1))]);
+    let agent = TestAgent::start(dir.path(), Behaviour::default(), &[("a", concurrency(1))]);
     let guarded = resource(&dir, "a");
     let pick =
         move |request: &Request<()>| (request.uri().path() != "/204").then(|| guarded.clone());
@@ -162,7 +162,7 @@ fn ended(agent: &TestAgent) -> (u64, u64, u64) {
 #[test]
 fn field_o16_a_grpc_call_holds_its_permit_until_its_trailers_and_they_say_how_it_ended() {
     let dir = tempfile::tempdir().unwrap();
-    let agent = TestAgent::start(dir.path(), Manners::default(), &[("a", concurrency(1))]);
+    let agent = TestAgent::start(dir.path(), Behaviour::default(), &[("a", concurrency(1))]);
     let guarded = resource(&dir, "a");
     let pick = move |_request: &Request<()>| Some(guarded.clone());
     let mut calls = TidegateLayer::grpc(pick, |_time| pending::<()>()).layer(Calls);
@@ -197,7 +197,7 @@ fn field_o16_a_grpc_call_holds_its_permit_until_its_trailers_and_they_say_how_it
 #[test]
 fn field_o16_a_streamed_answer_holds_its_permit_until_it_has_gone_out() {
     let dir = tempfile::tempdir().unwrap();
-    let agent = TestAgent::start(dir.path(), Manners::default(), &[("a", concurrency(1))]);
+    let agent = TestAgent::start(dir.path(), Behaviour::default(), &[("a", concurrency(1))]);
     let guarded = resource(&dir, "a");
     let pick = move |_request: &Request<()>| Some(guarded.clone());
     let mut calls = TidegateLayer::new(pick, |_time| pending::<()>())
@@ -213,7 +213,7 @@ fn field_o16_a_streamed_answer_holds_its_permit_until_it_has_gone_out() {
 #[test]
 fn field_o16_the_layer_says_class_and_origin_judges_and_refuses_as_it_is_told() {
     let dir = tempfile::tempdir().unwrap();
-    let agent = TestAgent::start(dir.path(), Manners::default(), &[("a", concurrency(1))]);
+    let agent = TestAgent::start(dir.path(), Behaviour::default(), &[("a", concurrency(1))]);
     let guarded = resource(&dir, "a");
     let held = guarded.enter().unwrap();
     let pick = move |request: &Request<()>| {

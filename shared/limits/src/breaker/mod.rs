@@ -11,7 +11,7 @@
 //! * **time** in ms of the clock, rounded up: when open, the earliest time of a probe; when half-open,
 //!   the end of the probe's lease.
 //!
-//! A second word is the [`Tally`] of completions. A completion is added to the tally first; what
+//! A second word is the [`BreakerTally`] of completions. A completion is added to the tally first; what
 //! that means for the state is decided by [`Breaker::complete`]. The two words need not change as
 //! one: a trip is decided by whoever's completion finds the tally over the threshold.
 
@@ -21,14 +21,14 @@ use crate::quirks::Quirks;
 pub mod tally;
 pub mod trip;
 
-use tally::Tally;
-use trip::Trip;
+use tally::BreakerTally;
+use trip::BreakerTrip;
 
 /// A breaker's rule.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Breaker {
     /// When it opens.
-    pub trip: Trip,
+    pub trip: BreakerTrip,
     /// Completions in the interval below which it does not open; at most
     /// [`tally::REQUESTS_MAX`].
     pub min_requests: u32,
@@ -43,7 +43,7 @@ pub struct Breaker {
 
 /// What a breaker does with calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum BreakerState {
     /// Admits all.
     Closed,
     /// Refuses all.
@@ -52,7 +52,7 @@ pub enum State {
     HalfOpen,
 }
 
-impl State {
+impl BreakerState {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Closed, Self::Open, Self::HalfOpen];
 
@@ -68,7 +68,7 @@ impl State {
 
 /// The answer to one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Admission {
+pub enum BreakerAnswer {
     /// Admitted in that generation.
     Pass {
         /// To be given back with its completion.
@@ -90,7 +90,7 @@ pub enum Admission {
 
 /// What a completion changed.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Change {
+pub enum BreakerChange {
     /// Nothing.
     None,
     /// It opened; the caller tells observers.
@@ -98,14 +98,14 @@ pub enum Change {
         /// The ratio or count that was over the threshold; 1.0 after a bad probe.
         value: f64,
     },
-    /// It closed: the caller has stored [`Tally::cleared`] before it stores this.
+    /// It closed: the caller has stored [`BreakerTally::cleared`] before it stores this.
     Closed,
 }
 
 /// A state word taken apart.
 #[derive(Debug, Clone, Copy)]
-struct Held {
-    state: State,
+struct BreakerWord {
+    state: BreakerState,
     generation: u16,
     time_ms: u64,
 }
@@ -113,13 +113,13 @@ struct Held {
 const GENERATION_MASK: u16 = (1 << 14) - 1;
 const TIME_MAX_MS: u64 = (1 << 48) - 1;
 
-impl Held {
+impl BreakerWord {
     const fn unpack(word: u64) -> Self {
         Self {
             state: match word >> 62 {
-                1 => State::Open,
-                2 => State::HalfOpen,
-                _ => State::Closed,
+                1 => BreakerState::Open,
+                2 => BreakerState::HalfOpen,
+                _ => BreakerState::Closed,
             },
             generation: (word >> 48 & GENERATION_MASK as u64) as u16,
             time_ms: word & TIME_MAX_MS,
@@ -128,9 +128,9 @@ impl Held {
 
     const fn word(self) -> u64 {
         let state = match self.state {
-            State::Closed => 0,
-            State::Open => 1,
-            State::HalfOpen => 2,
+            BreakerState::Closed => 0,
+            BreakerState::Open => 1,
+            BreakerState::HalfOpen => 2,
         };
         state << 62 | (self.generation as u64) << 48 | self.time_ms
     }
@@ -145,7 +145,7 @@ impl Held {
     /// Open, a generation on, until `retry_at_ns`.
     fn tripped(self, retry_at_ns: u64) -> Self {
         Self {
-            state: State::Open,
+            state: BreakerState::Open,
             generation: self.generation.wrapping_add(1) & GENERATION_MASK,
             time_ms: ms(retry_at_ns),
         }
@@ -165,16 +165,16 @@ pub const fn closed(word: u64) -> Option<u16> {
 
 /// Whether a closed breaker without quirks stays closed with this tally; mostly that takes one compare.
 #[inline]
-pub fn stays_closed(trip: Trip, min_requests: u32, tally: Tally) -> bool {
+pub fn stays_closed(trip: BreakerTrip, min_requests: u32, tally: BreakerTally) -> bool {
     tally.bad() == 0 || tally.all() < min_requests || trip.over(tally, Quirks::None).is_none()
 }
 
 /// How long an open breaker refuses yet, ns; `None` if it is closed, half-open or due for a probe.
 #[inline]
 pub fn open_for_ns(word: u64, now_ns: u64) -> Option<u64> {
-    let held = Held::unpack(word);
+    let held = BreakerWord::unpack(word);
     let left_ns = held.until_ns(now_ns);
-    (held.state == State::Open && left_ns > 0).then_some(left_ns)
+    (held.state == BreakerState::Open && left_ns > 0).then_some(left_ns)
 }
 
 /// ms, rounded up so that nothing comes early.
@@ -189,7 +189,7 @@ impl Breaker {
     }
 
     /// The state at `now_ns`.
-    pub fn state(&self, word: u64, now_ns: u64) -> State {
+    pub fn state(&self, word: u64, now_ns: u64) -> BreakerState {
         self.at(word, now_ns).state
     }
 
@@ -197,60 +197,60 @@ impl Breaker {
     /// (half-open), ns; 0 when closed.
     pub fn left_ns(&self, word: u64, now_ns: u64) -> u64 {
         match self.at(word, now_ns) {
-            held if held.state == State::Closed => 0,
+            held if held.state == BreakerState::Closed => 0,
             held => held.until_ns(now_ns),
         }
     }
 
     /// Whether the breaker opened between two of its words.
     pub const fn opened(before: u64, after: u64) -> bool {
-        Held::unpack(before).generation != Held::unpack(after).generation
+        BreakerWord::unpack(before).generation != BreakerWord::unpack(after).generation
     }
 
     /// Asks for a call at `now_ns`.
     #[inline]
-    pub fn enter(&self, word: u64, now_ns: u64) -> (Admission, u64) {
+    pub fn enter(&self, word: u64, now_ns: u64) -> (BreakerAnswer, u64) {
         let held = self.at(word, now_ns);
         let (admission, next) = match held.state {
-            State::Closed => Self::admitting(held),
-            State::Open => self.refusing(held, now_ns),
-            State::HalfOpen => self.probing(held, now_ns),
+            BreakerState::Closed => Self::admitting(held),
+            BreakerState::Open => self.refusing(held, now_ns),
+            BreakerState::HalfOpen => self.probing(held, now_ns),
         };
         (admission, next.word())
     }
 
     #[inline]
-    const fn admitting(held: Held) -> (Admission, Held) {
+    const fn admitting(held: BreakerWord) -> (BreakerAnswer, BreakerWord) {
         let generation = held.generation;
-        (Admission::Pass { generation }, held)
+        (BreakerAnswer::Pass { generation }, held)
     }
 
-    fn refusing(&self, held: Held, now_ns: u64) -> (Admission, Held) {
+    fn refusing(&self, held: BreakerWord, now_ns: u64) -> (BreakerAnswer, BreakerWord) {
         let retry_after_ns = held.until_ns(now_ns);
         if retry_after_ns > 0 {
-            return (Admission::Refuse { retry_after_ns }, held);
+            return (BreakerAnswer::Refuse { retry_after_ns }, held);
         }
         let lease_end_ms = if self.quirks.wanted() {
             TIME_MAX_MS
         } else {
             ms(now_ns.saturating_add(self.lease_ns))
         };
-        let probe = Held {
-            state: State::HalfOpen,
+        let probe = BreakerWord {
+            state: BreakerState::HalfOpen,
             time_ms: lease_end_ms,
             ..held
         };
         let generation = held.generation;
-        (Admission::Probe { generation }, probe)
+        (BreakerAnswer::Probe { generation }, probe)
     }
 
-    fn probing(&self, held: Held, now_ns: u64) -> (Admission, Held) {
+    fn probing(&self, held: BreakerWord, now_ns: u64) -> (BreakerAnswer, BreakerWord) {
         let retry_after_ns = if self.quirks.wanted() {
             u64::MAX
         } else {
             held.until_ns(now_ns)
         };
-        (Admission::Refuse { retry_after_ns }, held)
+        (BreakerAnswer::Refuse { retry_after_ns }, held)
     }
 
     /// Tells of a completion at `now_ns`, already added to `tally`. `generation` is that of the
@@ -259,66 +259,81 @@ impl Breaker {
     pub fn complete(
         &self,
         word: u64,
-        tally: Tally,
+        tally: BreakerTally,
         call: Completion,
         now_ns: u64,
-    ) -> (Change, u64) {
+    ) -> (BreakerChange, u64) {
         let held = self.at(word, now_ns);
         let decides = self.quirks.wanted() || call.generation == Some(held.generation);
         let (change, next) = match held.state {
-            State::Closed if decides => self.judge(held, tally, now_ns),
-            State::HalfOpen if decides => self.close_or_trip(held, call.is_bad, now_ns),
-            State::Closed | State::Open | State::HalfOpen => (Change::None, held),
+            BreakerState::Closed if decides => self.judge(held, tally, now_ns),
+            BreakerState::HalfOpen if decides => self.close_or_trip(held, call.is_bad, now_ns),
+            BreakerState::Closed | BreakerState::Open | BreakerState::HalfOpen => {
+                (BreakerChange::None, held)
+            }
         };
         (change, next.word())
     }
 
-    fn judge(&self, held: Held, tally: Tally, now_ns: u64) -> (Change, Held) {
+    fn judge(
+        &self,
+        held: BreakerWord,
+        tally: BreakerTally,
+        now_ns: u64,
+    ) -> (BreakerChange, BreakerWord) {
         if tally.all() < self.min_requests {
-            return (Change::None, held);
+            return (BreakerChange::None, held);
         }
         match self.trip.over(tally, self.quirks) {
-            Some(value) => (Change::Opened { value }, self.trip_at(held, now_ns)),
-            None => (Change::None, held),
+            Some(value) => (BreakerChange::Opened { value }, self.trip_at(held, now_ns)),
+            None => (BreakerChange::None, held),
         }
     }
 
-    fn close_or_trip(&self, held: Held, is_bad: bool, now_ns: u64) -> (Change, Held) {
+    fn close_or_trip(
+        &self,
+        held: BreakerWord,
+        is_bad: bool,
+        now_ns: u64,
+    ) -> (BreakerChange, BreakerWord) {
         if is_bad {
-            return (Change::Opened { value: 1.0 }, self.trip_at(held, now_ns));
+            return (
+                BreakerChange::Opened { value: 1.0 },
+                self.trip_at(held, now_ns),
+            );
         }
-        let closed = Held {
-            state: State::Closed,
+        let closed = BreakerWord {
+            state: BreakerState::Closed,
             time_ms: 0,
             ..held
         };
-        (Change::Closed, closed)
+        (BreakerChange::Closed, closed)
     }
 
     /// The word after the probe of that generation was refused by a later rule or ended without an
     /// outcome: open, with the next probe admitted at once.
     pub fn put_back(&self, word: u64, generation: u16, now_ns: u64) -> u64 {
         let held = self.at(word, now_ns);
-        if held.state != State::HalfOpen || held.generation != generation {
+        if held.state != BreakerState::HalfOpen || held.generation != generation {
             return held.word();
         }
-        let open = Held {
-            state: State::Open,
+        let open = BreakerWord {
+            state: BreakerState::Open,
             time_ms: 0,
             ..held
         };
         open.word()
     }
 
-    fn trip_at(&self, held: Held, now_ns: u64) -> Held {
+    fn trip_at(&self, held: BreakerWord, now_ns: u64) -> BreakerWord {
         held.tripped(now_ns.saturating_add(self.recovery_ns))
     }
 
     /// The word at `now_ns`: a probe whose lease ran out has tripped the breaker again, just then.
     #[inline]
-    fn at(&self, word: u64, now_ns: u64) -> Held {
-        let held = Held::unpack(word);
-        let has_lease = held.state == State::HalfOpen && !self.quirks.wanted();
+    fn at(&self, word: u64, now_ns: u64) -> BreakerWord {
+        let held = BreakerWord::unpack(word);
+        let has_lease = held.state == BreakerState::HalfOpen && !self.quirks.wanted();
         if has_lease && held.until_ns(now_ns) == 0 {
             return self.trip_at(held, held.time_ms.saturating_mul(NS_PER_MS));
         }
@@ -329,7 +344,7 @@ impl Breaker {
 /// A call that ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
-    /// Slow or failed, see [`Trip::is_bad`].
+    /// Slow or failed, see [`BreakerTrip::is_bad`].
     pub is_bad: bool,
     /// Generation of its admission.
     pub generation: Option<u16>,

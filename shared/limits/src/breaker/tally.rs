@@ -24,13 +24,13 @@ const EPOCH_MASK: u32 = (1 << 20) - 1;
 /// A tally word taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[must_use]
-pub struct Tally {
+pub struct BreakerTally {
     epoch: u32,
     all: u32,
     bad: u32,
 }
 
-impl Tally {
+impl BreakerTally {
     /// The tally that `word` holds at `now_ns`; a word of another interval starts afresh, one that
     /// is newer by one or two (the reader is late) is used as it is.
     #[inline]
@@ -49,7 +49,7 @@ impl Tally {
 
     /// The word with one completion more where that takes no thought: it is of the epoch (see
     /// [`Interval::epoch`]) and its counts are not full. `None` says nothing but to look closely, with
-    /// [`Tally::at`].
+    /// [`BreakerTally::at`].
     #[inline]
     pub const fn add_at_once(word: u64, epoch: u64, bad: bool) -> Option<u64> {
         // Without its epoch, the counts are left; with another one, more than counts can be.
@@ -183,19 +183,19 @@ mod tests {
     #[test]
     fn full_counts_are_halved_and_edges_forget() {
         let interval = NonZeroU64::new(1_000).unwrap();
-        let full = Tally {
+        let full = BreakerTally {
             epoch: 5,
             all: COUNT_MAX,
             bad: COUNT_MAX,
         };
-        let next = Tally::at(full.word(), 5_999, interval).add(true);
+        let next = BreakerTally::at(full.word(), 5_999, interval).add(true);
         assert_eq!((next.all(), next.bad()), (REQUESTS_MAX, REQUESTS_MAX));
-        assert_eq!(Tally::at(full.word(), 6_000, interval).all(), 0);
-        assert_eq!(Tally::at(full.word(), 4_000, interval), full);
+        assert_eq!(BreakerTally::at(full.word(), 6_000, interval).all(), 0);
+        assert_eq!(BreakerTally::at(full.word(), 4_000, interval), full);
         let next = full.add_or_stop(true);
         assert_eq!((next.all(), next.bad()), (COUNT_MAX, COUNT_MAX));
         // A hostile word has more bad ones than completions.
-        let hostile = Tally { all: 0, ..full };
+        let hostile = BreakerTally { all: 0, ..full };
         assert_eq!(hostile.add(true).bad(), 0);
     }
 }

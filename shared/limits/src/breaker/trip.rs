@@ -1,12 +1,12 @@
 //! What counts as a bad call, and how many of them are too many.
 
-use crate::breaker::tally::{COUNT_MAX, Tally};
+use crate::breaker::tally::{BreakerTally, COUNT_MAX};
 use crate::number::whole_u32;
 use crate::quirks::Quirks;
 
 /// When a breaker opens.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Trip {
+pub enum BreakerTrip {
     /// Share of slow calls over `ratio`.
     SlowRatio {
         /// A call that took longer is slow.
@@ -20,7 +20,7 @@ pub enum Trip {
     ErrorCount(f64),
 }
 
-impl Trip {
+impl BreakerTrip {
     /// Whether a completed call counts as bad. Slowness ignores errors, errors ignore time.
     #[inline]
     pub const fn is_bad(self, rt_ns: u64, is_error: bool) -> bool {
@@ -33,7 +33,7 @@ impl Trip {
     /// The tally with one completion more. A number of bad calls must not shrink, however many good ones there are
     /// in the interval; a share may.
     #[inline]
-    pub const fn count(self, tally: Tally, is_bad: bool) -> Tally {
+    pub const fn count(self, tally: BreakerTally, is_bad: bool) -> BreakerTally {
         match self {
             Self::ErrorCount(_) => tally.add_or_stop(is_bad),
             Self::SlowRatio { .. } | Self::ErrorRatio(_) => tally.add(is_bad),
@@ -63,7 +63,7 @@ impl Trip {
 
     /// The measured value, if it is over the threshold.
     #[inline]
-    pub(super) fn over(self, tally: Tally, quirks: Quirks) -> Option<f64> {
+    pub(super) fn over(self, tally: BreakerTally, quirks: Quirks) -> Option<f64> {
         let (value, threshold, trips_at_one) = match self {
             Self::SlowRatio { ratio, .. } => (tally.bad_ratio(), ratio, true),
             Self::ErrorRatio(ratio) => (tally.bad_ratio(), ratio, !quirks.wanted()),

@@ -23,7 +23,7 @@ const MARGINS: core::ops::RangeInclusive<f64> = 0.8..=2.0;
 
 /// What came to the gate in a tick of overload, by class, the most important first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Inlet {
+pub struct ClassArrivals {
     /// Requests that were offered.
     pub offered: [u64; CLASSES],
     /// Those of them with a key.
@@ -34,13 +34,13 @@ pub struct Inlet {
     pub refused_under: u64,
 }
 
-impl Inlet {
+impl ClassArrivals {
     fn total(&self) -> f64 {
         self.offered.iter().map(|count| real(*count)).sum()
     }
 }
 
-impl Inlet {
+impl ClassArrivals {
     /// Adds the counts of another.
     pub fn add(&mut self, other: &Self) {
         let add = |sum: &mut u64, amount: u64| *sum = sum.saturating_add(amount);
@@ -86,7 +86,7 @@ impl Cutoff {
     /// Takes a tick in overload into account. While what piled up before goes away next to nothing is
     /// admitted, which tells nothing: then `draining` is the number of requests that the scope can do
     /// in a tick, and stands for the admitted.
-    pub fn step(&mut self, tick: &Inlet, draining: Option<f64>) -> u32 {
+    pub fn step(&mut self, tick: &ClassArrivals, draining: Option<f64>) -> u32 {
         let total = tick.total();
         if total <= 0.0 {
             return self.level;
@@ -123,7 +123,7 @@ impl Cutoff {
         !self.keyed && less_important.any(|count| *count >= total * 0.999)
     }
 
-    fn feed_back(&mut self, tick: &Inlet, total: f64) {
+    fn feed_back(&mut self, tick: &ClassArrivals, total: f64) {
         if self.level >= LEVELS {
             return;
         }
@@ -174,8 +174,8 @@ fn real(count: u64) -> f64 {
 mod tests {
     use super::*;
 
-    fn tick(offered: [u64; 3], refused: u64, refused_under: u64) -> Inlet {
-        Inlet {
+    fn tick(offered: [u64; 3], refused: u64, refused_under: u64) -> ClassArrivals {
+        ClassArrivals {
             offered,
             keyed: 0,
             refused,
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(cutoff.step(&tick([0, 100, 0], 80, 80), None), LEVELS);
         let critical = Cutoff::default().step(&tick([100, 0, 0], 80, 80), None);
         assert!(critical < SUBLEVELS);
-        let keyed = Inlet {
+        let keyed = ClassArrivals {
             keyed: 100,
             ..tick([0, 100, 0], 80, 0)
         };
@@ -226,7 +226,7 @@ mod tests {
     fn an_idle_tick_and_odd_counts_keep_it_within_the_levels() {
         let mut cutoff = Cutoff::default();
         let placed = cutoff.step(&tick([10, 60, 30], 50, 50), None);
-        assert_eq!(cutoff.step(&Inlet::default(), None), placed);
+        assert_eq!(cutoff.step(&ClassArrivals::default(), None), placed);
         for _tick in 0..100 {
             let level = cutoff.step(&tick([u64::MAX; 3], u64::MAX, u64::MAX), None);
             assert!(level <= LEVELS);

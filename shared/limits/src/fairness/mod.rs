@@ -19,7 +19,7 @@ pub mod tenants;
 
 use tidegate_abi::decision::Class;
 
-pub use share::Share;
+pub use share::ServiceShare;
 
 /// Sub-levels of a class.
 pub const SUBLEVELS: u32 = 128;
@@ -51,7 +51,7 @@ pub const fn level(class: Class, key: u64) -> u32 {
 
 /// What is held of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Held {
+pub struct InFlightCounts {
     /// By all services of the scope.
     pub all: u32,
     /// By the service of the request.
@@ -60,7 +60,7 @@ pub struct Held {
 
 /// The limits of a scope in overload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct OverloadLimits {
     /// Where the law wants to hold the scope.
     pub tight: u32,
     /// Where overload begins.
@@ -73,21 +73,27 @@ pub struct Limits {
 /// Little is a third of the limit: in the tenths of a second until a tick tells them apart, a modest service that
 /// waits behind a greedy one comes to hold a quarter.
 #[inline]
-pub const fn admits_at_entry(limits: Limits, class: Class, held: Held) -> bool {
+pub const fn admits_at_entry(limits: OverloadLimits, class: Class, held: InFlightCounts) -> bool {
     let little = held.own < limits.entry / 3;
-    little || admits(limits, Share::ALL, level(class, 0), LEVELS, held)
+    little || admits(limits, ServiceShare::ALL, level(class, 0), LEVELS, held)
 }
 
 /// Whether a request of this level is admitted.
 #[inline]
-pub const fn admits(limits: Limits, share: Share, level: u32, cutoff: u32, held: Held) -> bool {
+pub const fn admits(
+    limits: OverloadLimits,
+    share: ServiceShare,
+    level: u32,
+    cutoff: u32,
+    held: InFlightCounts,
+) -> bool {
     held.own < share.guaranteed
         || (held.all < reach(limits.tight, limits, level, cutoff)
             && held.own < reach(share.limit, limits, level, cutoff))
 }
 
 /// How far a level reaches where others reach to `part` of the tight limit.
-const fn reach(part: u32, limits: Limits, level: u32, cutoff: u32) -> u32 {
+const fn reach(part: u32, limits: OverloadLimits, level: u32, cutoff: u32) -> u32 {
     if level >= cutoff {
         part.div_ceil(4)
     } else if level < SUBLEVELS && cutoff >= SUBLEVELS {
@@ -104,15 +110,15 @@ const fn reach(part: u32, limits: Limits, level: u32, cutoff: u32) -> u32 {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits {
+    const LIMITS: OverloadLimits = OverloadLimits {
         tight: 20,
         entry: 80,
     };
 
-    fn most(share: Share, class: Class, cutoff: u32) -> u32 {
+    fn most(share: ServiceShare, class: Class, cutoff: u32) -> u32 {
         let level = level(class, 0);
         let admitted = |held: &u32| {
-            let held = Held {
+            let held = InFlightCounts {
                 all: *held,
                 own: *held,
             };
@@ -123,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_class_reaches_further_the_more_important_it_is() {
-        let alone = Share::ALL;
+        let alone = ServiceShare::ALL;
         assert_eq!(most(alone, Class::Normal, LEVELS), 20);
         assert_eq!(most(alone, Class::Sheddable, 256), 5);
         assert_eq!(most(alone, Class::Normal, 255), 20);
@@ -139,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_guaranteed_part_is_admitted_whatever_the_level() {
-        let share = Share {
+        let share = ServiceShare {
             guaranteed: 12,
             limit: 15,
         };

@@ -5,18 +5,18 @@
 //! more, and is guaranteed its part of several entry limits, for in flight is a matter of chance and a part
 //! of the tight limit may be a handful. The others need everything; they divide what the modest leave.
 
-use super::Limits;
+use super::OverloadLimits;
 
 /// What a service may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Share {
+pub struct ServiceShare {
     /// Admitted up to this whatever the others hold.
     pub guaranteed: u32,
     /// Its part of the limit with what it borrows.
     pub limit: u32,
 }
 
-impl Share {
+impl ServiceShare {
     /// Everything, for the only service of a scope.
     pub const ALL: Self = Self {
         guaranteed: 0,
@@ -31,14 +31,14 @@ const LEAST_PART: f64 = 0.01;
 
 /// Mean requests of a whole tick.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Asked {
+pub struct ServiceDemand {
     /// Admitted.
     pub passed: f64,
     /// Admitted, or refused because of a scope.
     pub offered: f64,
 }
 
-impl Asked {
+impl ServiceDemand {
     /// Takes a tick into account, of which `part` is what it is of a whole one, up to 1.
     pub fn update(&mut self, passed: u64, shed: u64, part: f64) {
         let part = part.clamp(LEAST_PART, 1.0);
@@ -58,27 +58,27 @@ impl Asked {
 
 /// A service of a scope in a tick.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Member {
+pub struct ShareMember {
     /// Its weight; over 0.
     pub weight: f64,
     /// Requests that it holds.
     pub held: u32,
     /// What it asked for lately.
-    pub asked: Asked,
+    pub asked: ServiceDemand,
     /// What it may hold from now on.
-    pub share: Share,
+    pub share: ServiceShare,
     /// Whether it asks for no more than its part; set when the limit is divided.
     pub modest: bool,
 }
 
-impl Member {
+impl ShareMember {
     /// A service of this weight that has done nothing.
     pub fn new(weight: f64) -> Self {
         Self {
             weight: if weight > 0.0 { weight } else { 1.0 },
             held: 0,
-            asked: Asked::default(),
-            share: Share::ALL,
+            asked: ServiceDemand::default(),
+            share: ServiceShare::ALL,
             modest: false,
         }
     }
@@ -95,11 +95,11 @@ impl Member {
 
 /// Divides the tight limit among the services. `capacity` is how many requests the scope can do in a tick; where
 /// it is not known, or less, those that passed stand for it.
-pub fn divide(limits: Limits, capacity: Option<f64>, members: &mut [Member]) {
+pub fn divide(limits: OverloadLimits, capacity: Option<f64>, members: &mut [ShareMember]) {
     let (whole, wide) = (f64::from(limits.tight), f64::from(limits.entry));
     let passed: f64 = members.iter().map(|member| member.asked.passed).sum();
     let passed = passed.max(capacity.unwrap_or(0.0));
-    let weights = weights(members, Member::is_active);
+    let weights = weights(members, ShareMember::is_active);
     for member in &mut *members {
         let others = if member.is_active() {
             0.0
@@ -113,7 +113,7 @@ pub fn divide(limits: Limits, capacity: Option<f64>, members: &mut [Member]) {
         } else {
             0.0
         };
-        member.share = Share {
+        member.share = ServiceShare {
             guaranteed: up(guaranteed),
             limit: up(whole * part),
         };
@@ -123,11 +123,11 @@ pub fn divide(limits: Limits, capacity: Option<f64>, members: &mut [Member]) {
 
 /// What the modest leave, by weight to the others. They have what they asked for, so nobody of them
 /// needs less than its part.
-fn lend(whole: f64, members: &mut [Member]) {
+fn lend(whole: f64, members: &mut [ShareMember]) {
     let needed: f64 = members
         .iter()
         .filter(|member| member.modest && member.is_active())
-        .map(Member::need)
+        .map(ShareMember::need)
         .sum();
     let left = (whole - needed).max(0.0);
     let weights = weights(members, |member| !member.modest);
@@ -136,7 +136,7 @@ fn lend(whole: f64, members: &mut [Member]) {
     }
 }
 
-fn weights(members: &[Member], of: impl Fn(&Member) -> bool) -> f64 {
+fn weights(members: &[ShareMember], of: impl Fn(&ShareMember) -> bool) -> f64 {
     let members = members.iter().filter(|member| of(member));
     members.map(|member| member.weight).sum()
 }
@@ -154,21 +154,21 @@ mod tests {
     fn shares(limit: u32, members: &[(f64, u32, f64, f64)]) -> Vec<(u32, u32)> {
         let mut members: Vec<_> = members
             .iter()
-            .map(|&(weight, held, passed, shed)| Member {
+            .map(|&(weight, held, passed, shed)| ShareMember {
                 held,
-                asked: Asked {
+                asked: ServiceDemand {
                     passed,
                     offered: passed + shed,
                 },
-                ..Member::new(weight)
+                ..ShareMember::new(weight)
             })
             .collect();
-        let limits = Limits {
+        let limits = OverloadLimits {
             tight: limit,
             entry: limit * 2,
         };
         divide(limits, Some(30.0), &mut members);
-        let share = |member: &Member| (member.share.guaranteed, member.share.limit);
+        let share = |member: &ShareMember| (member.share.guaranteed, member.share.limit);
         members.iter().map(share).collect()
     }
 

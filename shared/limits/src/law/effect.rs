@@ -48,7 +48,11 @@ impl EffectCheck {
     }
 
     /// Takes a tick in overload into account and says whether shedding is ineffective.
-    pub(super) fn update(&mut self, seen: &Observation, settings: &settings::Effect) -> bool {
+    pub(super) fn update(
+        &mut self,
+        seen: &Observation,
+        settings: &settings::EffectSettings,
+    ) -> bool {
         let share = f64::from(settings.little_percent) / 100.0;
         let little = seen.done_qps < share * self.reference_qps;
         let doubtful = little && seen.short && !seen.own_work;

@@ -14,7 +14,7 @@
 use super::base_time::BaseTime;
 use super::history::{History, Sums, Tick};
 use super::sample::Sample;
-use super::settings::Settings;
+use super::settings::LawSettings;
 
 /// A window under this share of its CPU time tells nothing of the cost of a request.
 const LEAST_SHARE: f64 = 0.05;
@@ -72,7 +72,7 @@ impl Estimate {
         history: &History,
         sample: &Sample,
         now: &Situation,
-        settings: &Settings,
+        settings: &LawSettings,
     ) {
         self.cpus = now.cpus;
         if sample.done() <= 0.0 {
@@ -100,7 +100,7 @@ impl Estimate {
         &self,
         history: &History,
         now: &Situation,
-        settings: &Settings,
+        settings: &LawSettings,
     ) -> Option<f64> {
         let estimate = &settings.estimate;
         let sums = if now.overload {
@@ -128,7 +128,7 @@ impl Estimate {
         Some(capacity)
     }
 
-    fn learn_cost(&mut self, sums: &Sums, settings: &Settings) {
+    fn learn_cost(&mut self, sums: &Sums, settings: &LawSettings) {
         if sums.done >= settings.cold.successes.max(1.0) {
             let cost_s = sums.cpu_s / sums.done;
             self.cost_s = Some(self.cost_s.map_or(cost_s, |least| least.min(cost_s)));
@@ -136,7 +136,7 @@ impl Estimate {
     }
 
     /// The limits now. `extra` is what slack feedback adds to the tight one.
-    pub(super) fn limits(&self, now: &Situation, extra: f64, settings: &Settings) -> Limits {
+    pub(super) fn limits(&self, now: &Situation, extra: f64, settings: &LawSettings) -> Limits {
         let cpus = now.cpus;
         let floor = f64::from(settings.tight.floor.max(1));
         let (entry, tight) = match (self.capacity, self.base_rt_s()) {
@@ -164,14 +164,14 @@ impl Estimate {
         }
     }
 
-    fn tight(&self, capacity: f64, rt_s: f64, settings: &Settings) -> f64 {
+    fn tight(&self, capacity: f64, rt_s: f64, settings: &LawSettings) -> f64 {
         let tight = &settings.tight;
         let least = tight.healthy_share * self.healthy_capacity * (rt_s + tight.delay_s);
         least.max(capacity * rt_s + self.queue_mark(settings))
     }
 
     /// Waiters that are still no queue: `max(C·B, slack)`, the slack at most 4 for each CPU.
-    pub(super) fn queue_mark(&self, settings: &Settings) -> f64 {
+    pub(super) fn queue_mark(&self, settings: &LawSettings) -> f64 {
         let capacity = self.capacity.unwrap_or(0.0);
         (capacity * settings.tight.delay_s).max(settings.tight.slack.min(SLACK_PER_CPU * self.cpus))
     }

@@ -50,7 +50,7 @@ impl Evidence {
     }
 
     /// The evidence of a sample. `queue_mark` is the number of waiters that is still no queue.
-    pub(super) fn of(sample: &Sample, queue_mark: f64, marks: &settings::Evidence) -> Self {
+    pub(super) fn of(sample: &Sample, queue_mark: f64, marks: &settings::EvidenceSettings) -> Self {
         let shift = if gc_trouble(sample, marks) {
             marks.gc_shift
         } else {
@@ -66,7 +66,7 @@ impl Evidence {
     }
 
     /// Why the CPU is short, the most telling cause first; in flight alone where nothing speaks.
-    pub(super) fn cause(self, sample: &Sample, marks: &settings::Evidence) -> Cause {
+    pub(super) fn cause(self, sample: &Sample, marks: &settings::EvidenceSettings) -> Cause {
         if let Some(cause) = self.named(sample, marks) {
             cause
         } else if self.has(Self::BUSY) {
@@ -81,13 +81,17 @@ impl Evidence {
     }
 
     /// Why the CPUs are busy.
-    pub(super) fn cause_of_busy(self, sample: &Sample, marks: &settings::Evidence) -> Cause {
+    pub(super) fn cause_of_busy(
+        self,
+        sample: &Sample,
+        marks: &settings::EvidenceSettings,
+    ) -> Cause {
         self.named(sample, marks)
             .unwrap_or_else(|| whose_work(sample, marks))
     }
 
     /// The cause that a signal of its own names.
-    fn named(self, sample: &Sample, marks: &settings::Evidence) -> Option<Cause> {
+    fn named(self, sample: &Sample, marks: &settings::EvidenceSettings) -> Option<Cause> {
         if self.has(Self::THROTTLED) {
             Some(Cause::Quota)
         } else if over(sample.steal, marks.steal) {
@@ -100,7 +104,7 @@ impl Evidence {
     }
 }
 
-fn whose_work(sample: &Sample, marks: &settings::Evidence) -> Cause {
+fn whose_work(sample: &Sample, marks: &settings::EvidenceSettings) -> Cause {
     if of_others(sample, marks) {
         Cause::Neighbour
     } else {
@@ -109,13 +113,13 @@ fn whose_work(sample: &Sample, marks: &settings::Evidence) -> Cause {
 }
 
 /// Whether there were more full collections than are no trouble, or they leave the heap as good as full.
-pub(super) fn gc_trouble(sample: &Sample, marks: &settings::Evidence) -> bool {
+pub(super) fn gc_trouble(sample: &Sample, marks: &settings::EvidenceSettings) -> bool {
     let often = sample.full_gc.is_some_and(|count| count > marks.full_gc);
     often || over(sample.heap_used, marks.heap)
 }
 
 /// Whether the scope itself used less than its share of the busy CPU.
-pub(super) fn of_others(sample: &Sample, marks: &settings::Evidence) -> bool {
+pub(super) fn of_others(sample: &Sample, marks: &settings::EvidenceSettings) -> bool {
     match (sample.own, sample.busy) {
         (Some(own), Some(busy)) => own < busy * marks.own_share,
         _ => false,

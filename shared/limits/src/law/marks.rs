@@ -3,7 +3,7 @@
 use tidegate_abi::decision::{Cause, ScopeState};
 
 use super::evidence::gc_trouble;
-use super::settings::Action;
+use super::settings::ThresholdAction;
 use super::step::Step;
 use crate::threshold::{self, Threshold};
 
@@ -19,18 +19,18 @@ pub(super) struct Marks {
 /// What the active thresholds ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Overlay {
-    active: Option<(Action, Cause)>,
+    active: Option<(ThresholdAction, Cause)>,
 }
 
 impl Overlay {
     /// The state and cause that hold when the law alone says `own`.
     pub(super) fn over(self, own: (ScopeState, Cause)) -> (ScopeState, Cause) {
         match self.active {
-            Some((Action::Reject, cause)) => (ScopeState::Reject, cause),
-            Some((Action::Shape, cause)) if own.0 != ScopeState::Overload => {
+            Some((ThresholdAction::Reject, cause)) => (ScopeState::Reject, cause),
+            Some((ThresholdAction::Shape, cause)) if own.0 != ScopeState::Overload => {
                 (ScopeState::Overload, cause)
             }
-            Some((Action::Shape, _)) | None => own,
+            Some((ThresholdAction::Shape, _)) | None => own,
         }
     }
 }
@@ -83,7 +83,7 @@ impl Marks {
         let mut marks = cpu_marks(tick);
         let lowering = shift(tick) > 0.0;
         if self.lowered && !lowering {
-            marks = marks.map(|marks| threshold::Settings {
+            marks = marks.map(|marks| threshold::ThresholdSettings {
                 leave: marks.enter,
                 ..marks
             });
@@ -97,7 +97,7 @@ impl Marks {
 }
 
 /// The CPU marks of a tick, lower while there is trouble with garbage collection or there are too many threads.
-pub(super) fn cpu_marks(tick: &Step<'_>) -> Option<threshold::Settings> {
+pub(super) fn cpu_marks(tick: &Step<'_>) -> Option<threshold::ThresholdSettings> {
     let marks = tick.settings.marks.cpu;
     marks.map(|marks| marks.lowered(shift(tick)))
 }
@@ -116,7 +116,7 @@ fn step(
     threshold: &mut Threshold,
     value: Option<f64>,
     tick_ns: u64,
-    marks: Option<threshold::Settings>,
+    marks: Option<threshold::ThresholdSettings>,
 ) -> bool {
     if let Some(marks) = marks {
         return threshold.step(value, tick_ns, &marks);

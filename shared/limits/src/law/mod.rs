@@ -37,7 +37,7 @@
 //! Under a least rate the law does not act: a handful of requests is noise. A cold scope acts on evidence and on
 //! a surge only, for its limits are a guess: more in flight alone may be requests that wait for others.
 //!
-//! With [`Kind::Sentinel`] none of this judges but Sentinel's plain check, see `sentinel`.
+//! With [`LawChoice::Sentinel`] none of this judges but Sentinel's plain check, see `sentinel`.
 
 mod base_time;
 mod demand;
@@ -65,9 +65,9 @@ use tidegate_abi::decision::{Cause, ScopeState};
 
 pub use evidence::Evidence;
 pub use history::HISTORY_TICKS;
-pub use published::{Published, Watch};
+pub use published::{PublishedLimits, Watch};
 pub use sample::Sample;
-pub use settings::{Action, Enforcement, Kind, Settings};
+pub use settings::{Enforcement, LawChoice, LawSettings, ThresholdAction};
 pub use surge::is_surge;
 
 use crate::change_budget::ChangeBudget;
@@ -135,7 +135,7 @@ pub struct Law {
     unseen: Unseen,
     /// How long the CPU has been short, ns; a late tick counts for one.
     short_ns: u64,
-    published: Published,
+    published: PublishedLimits,
 }
 
 impl Default for Law {
@@ -161,14 +161,14 @@ impl Default for Law {
             sentinel: Sentinel::default(),
             unseen: Unseen::default(),
             short_ns: 0,
-            published: Published::START,
+            published: PublishedLimits::START,
         }
     }
 }
 
 impl Law {
     /// What the last step said.
-    pub fn published(&self) -> &Published {
+    pub fn published(&self) -> &PublishedLimits {
         &self.published
     }
 
@@ -178,12 +178,12 @@ impl Law {
     }
 
     /// Takes the sample of a tick and says what holds until the next one.
-    pub fn step(&mut self, sample: &Sample, settings: &Settings) -> Published {
+    pub fn step(&mut self, sample: &Sample, settings: &LawSettings) -> PublishedLimits {
         let mut sample = sample.measured();
         sample.heap_used = self.heap.step(&sample);
         self.now_ns = self.now_ns.saturating_add(sample.tick_ns);
         self.cpus = sample.cpus.unwrap_or(self.cpus);
-        if settings.kind == Kind::Sentinel {
+        if settings.kind == LawChoice::Sentinel {
             self.published = self.check_plainly(&sample, settings);
             return self.published;
         }
@@ -223,12 +223,12 @@ impl Law {
     }
 
     /// Sentinel's check. The law forgets its overload: it begins anew when it is asked again.
-    fn check_plainly(&mut self, sample: &Sample, settings: &Settings) -> Published {
+    fn check_plainly(&mut self, sample: &Sample, settings: &LawSettings) -> PublishedLimits {
         self.overload = None;
         self.waits = false;
         self.resting = false;
         let said = self.sentinel.step(sample, self.now_ns, &settings.marks);
-        Published {
+        PublishedLimits {
             state: said.state,
             cause: said.cause,
             enforcement: settings.enforcement,
@@ -237,18 +237,18 @@ impl Law {
             held: ceil_u32(sample.held()),
             cpu_mark: settings.marks.cpu.map(|marks| marks.enter),
             healthy_needed: 1,
-            ..Published::START
+            ..PublishedLimits::START
         }
     }
 
     fn used_share(&self, held: f64) -> f64 {
-        let Published { tight, capped, .. } = self.published;
+        let PublishedLimits { tight, capped, .. } = self.published;
         (held / f64::from(tight.saturating_sub(capped).max(1))).min(1.0)
     }
 
     fn situation(&self, tick: &Step<'_>) -> Situation {
         // By the limit of the last tick: this one's is not known before it is learnt from.
-        let Published { entry, capped, .. } = self.published;
+        let PublishedLimits { entry, capped, .. } = self.published;
         let far = f64::from(entry.saturating_sub(capped)) * f64::from(FAR_OVER);
         Situation {
             cpus: self.cpus,
@@ -367,7 +367,7 @@ impl Law {
 
     /// Whether the CPU has been short for long enough to act on (P). A cold scope waits for one
     /// tick only, however short: work piles up while nothing is known of it.
-    fn is_short(&self, settings: &Settings) -> bool {
+    fn is_short(&self, settings: &LawSettings) -> bool {
         let least_ns = if self.estimate.is_cold() {
             1
         } else {
@@ -377,7 +377,7 @@ impl Law {
     }
 
     /// Whether so little is offered that the law does not act.
-    fn is_quiet(&self, settings: &Settings) -> bool {
+    fn is_quiet(&self, settings: &LawSettings) -> bool {
         let lately = self.history.sums(LATELY_TICKS);
         // A window of few ticks must not read one request as a rate.
         lately.offered / lately.length_s.max(1.0) < settings.entry.least_qps

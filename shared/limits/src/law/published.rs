@@ -24,7 +24,7 @@ pub enum Watch {
     clippy::struct_excessive_bools,
     reason = "each is a fact of its own, for people"
 )]
-pub struct Published {
+pub struct PublishedLimits {
     /// What the scope does with inbound work.
     pub state: ScopeState,
     /// Why.
@@ -79,7 +79,7 @@ pub struct Published {
     pub withheld_ns: u64,
 }
 
-impl Published {
+impl PublishedLimits {
     /// What holds before the first tick: nothing is known, everything is admitted.
     pub const START: Self = Self {
         state: ScopeState::Cold,

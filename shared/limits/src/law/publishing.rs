@@ -5,8 +5,8 @@ use tidegate_abi::decision::{Cause, ScopeState};
 use super::estimate::Limits;
 use super::evidence::gc_trouble;
 use super::number::{ceil_u32, seconds};
-use super::published::{Published, Watch};
-use super::settings::Action;
+use super::published::{PublishedLimits, Watch};
+use super::settings::ThresholdAction;
 use super::step::Step;
 use super::{FAR_OVER, Law, is_near, marks, surge, thread_limit};
 
@@ -16,7 +16,7 @@ use super::{FAR_OVER, Law, is_near, marks, surge, thread_limit};
 const SMALL_ENTRY: f64 = 1024.0;
 
 impl Law {
-    pub(super) fn publish(&mut self, tick: &Step<'_>, ineffective: bool) -> Published {
+    pub(super) fn publish(&mut self, tick: &Step<'_>, ineffective: bool) -> PublishedLimits {
         let settings = tick.settings;
         let limits = self.limits(tick);
         let held = tick.held;
@@ -36,7 +36,7 @@ impl Law {
         } else {
             Watch::Now
         };
-        Published {
+        PublishedLimits {
             state,
             cause,
             enforcement: settings.enforcement,
@@ -89,7 +89,7 @@ impl Law {
         let settings = tick.settings;
         let own = self.own_state();
         let overlay = self.marks.step(tick);
-        if self.overload.is_some() && settings.marks.action == Action::Shape {
+        if self.overload.is_some() && settings.marks.action == ThresholdAction::Shape {
             self.marks.stand_back();
         }
         let (state, cause) = overlay.over(own);

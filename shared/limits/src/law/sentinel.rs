@@ -68,7 +68,12 @@ impl Sentinel {
     }
 
     /// Takes a tick that ends at `now_ns`.
-    pub(super) fn step(&mut self, tick: &Sample, now_ns: u64, marks: &settings::Marks) -> Said {
+    pub(super) fn step(
+        &mut self,
+        tick: &Sample,
+        now_ns: u64,
+        marks: &settings::OperatorThresholds,
+    ) -> Said {
         self.sample(tick, marks.cpu_use);
         let epoch = BucketLength::HALF_SECOND.epoch(now_ns);
         self.count(tick, epoch);

@@ -7,45 +7,45 @@ use crate::{bulkhead, healthy_run, threshold};
 
 /// Settings of the law of one scope.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Settings {
+pub struct LawSettings {
     /// Whether the law judges, or Sentinel's plain check.
-    pub kind: Kind,
+    pub kind: LawChoice,
     /// Whether decisions act on what it says.
     pub enforcement: Enforcement,
     /// Length of a tick. Whatever is counted or weighted by ticks below is by ticks of this length.
     pub tick: TickLength,
     /// When overload begins.
-    pub entry: Entry,
+    pub entry: EntrySettings,
     /// How much is admitted in overload.
-    pub tight: Tight,
+    pub tight: TightSettings,
     /// The declared guess before there is history.
-    pub cold: Cold,
+    pub cold: ColdSettings,
     /// How capacity and base time are estimated.
-    pub estimate: Estimate,
+    pub estimate: EstimateSettings,
     /// What says that the CPU is short.
-    pub evidence: Evidence,
+    pub evidence: EvidenceSettings,
     /// When overload ends.
-    pub release: Release,
+    pub release: ReleaseSettings,
     /// The rate for callers that hold no permit.
-    pub rate: Rate,
+    pub rate: RateSettings,
     /// When shedding is said to have no effect.
-    pub effect: Effect,
+    pub effect: EffectSettings,
     /// Plain thresholds of the operator.
-    pub marks: Marks,
+    pub marks: OperatorThresholds,
     /// What too many live threads do; `None` is nothing.
-    pub threads: Option<Threads>,
+    pub threads: Option<ThreadsSettings>,
     /// How resources are held that fill the scope while its CPU is idle; `None` is never. The agent does that beside
     /// the law.
-    pub bulkhead: Option<bulkhead::Settings>,
+    pub bulkhead: Option<bulkhead::BulkheadSettings>,
 }
 
 /// Who judges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Kind {
+pub enum LawChoice {
     /// The adaptive law.
     #[default]
     Adaptive,
-    /// Sentinel's plain check of [`Marks`].
+    /// Sentinel's plain check of [`OperatorThresholds`].
     Sentinel,
 }
 
@@ -61,7 +61,7 @@ pub enum Enforcement {
 
 /// When overload begins: the wide limit `max(C·(RT0 + delay), least)`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Entry {
+pub struct EntrySettings {
     /// Queueing delay that is still nobody's trouble, seconds (E).
     pub delay_s: f64,
     /// The limit is never under this, requests (`N_E`).
@@ -70,7 +70,7 @@ pub struct Entry {
     pub least_qps: f64,
 }
 
-impl Default for Entry {
+impl Default for EntrySettings {
     fn default() -> Self {
         Self {
             delay_s: 0.2,
@@ -82,7 +82,7 @@ impl Default for Entry {
 
 /// How much is admitted in overload: the tight limit `C·RT0 + max(C·delay, slack) + extra`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Tight {
+pub struct TightSettings {
     /// Queueing delay that keeps the CPUs busy, seconds (B).
     pub delay_s: f64,
     /// Requests that keep the CPUs busy however low the rate is; at most 4 for each CPU count.
@@ -108,7 +108,7 @@ pub struct Tight {
     pub busy_weight: f64,
 }
 
-impl Default for Tight {
+impl Default for TightSettings {
     fn default() -> Self {
         Self {
             delay_s: 0.02,
@@ -128,7 +128,7 @@ impl Default for Tight {
 
 /// The declared guess of a scope without history.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Cold {
+pub struct ColdSettings {
     /// Tight limit for each effective CPU, requests.
     pub tight_per_cpu: f64,
     /// Entry limit for each effective CPU, requests.
@@ -137,7 +137,7 @@ pub struct Cold {
     pub successes: f64,
 }
 
-impl Default for Cold {
+impl Default for ColdSettings {
     fn default() -> Self {
         Self {
             tight_per_cpu: 16.0,
@@ -149,7 +149,7 @@ impl Default for Cold {
 
 /// How capacity `C` and base time `RT0` are estimated.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Estimate {
+pub struct EstimateSettings {
     /// Ticks that count while healthy; at most [`super::HISTORY_TICKS`].
     pub healthy_ticks: usize,
     /// Ticks that count in overload.
@@ -165,7 +165,7 @@ pub struct Estimate {
     pub gc_share: f64,
 }
 
-impl Default for Estimate {
+impl Default for EstimateSettings {
     fn default() -> Self {
         Self {
             healthy_ticks: super::HISTORY_TICKS,
@@ -180,7 +180,7 @@ impl Default for Estimate {
 
 /// What says that the CPU is short, and what names the cause.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Evidence {
+pub struct EvidenceSettings {
     /// Ticks in a row that the CPU must be short. One tick over the mark is common at half load.
     pub ticks: u32,
     /// Busy share of the scope's CPUs.
@@ -205,7 +205,7 @@ pub struct Evidence {
     pub own_share: f64,
 }
 
-impl Default for Evidence {
+impl Default for EvidenceSettings {
     fn default() -> Self {
         Self {
             ticks: 2,
@@ -225,7 +225,7 @@ impl Default for Evidence {
 
 /// When overload ends: demand, not CPU alone, must have fallen, for shedding itself lowers CPU.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Release {
+pub struct ReleaseSettings {
     /// Mean demand, as a share of the capacity, under which a tick is healthy.
     pub demand_under: f64,
     /// Weight of the newest tick in the mean demand.
@@ -233,19 +233,19 @@ pub struct Release {
     /// Demand of one tick is read as at most this, so that the mean falls quickly.
     pub most: f64,
     /// Healthy ticks in a row that end overload.
-    pub healthy: healthy_run::Settings,
+    pub healthy: healthy_run::HealthyRunSettings,
     /// Most changes of state in any hour. Past them an overload that has ended stays, with the entry
     /// limit, until the hour has room again.
     pub most_changes_per_hour: u32,
 }
 
-impl Default for Release {
+impl Default for ReleaseSettings {
     fn default() -> Self {
         Self {
             demand_under: 0.9,
             weight: 0.2,
             most: 1.2,
-            healthy: healthy_run::Settings::default(),
+            healthy: healthy_run::HealthyRunSettings::default(),
             most_changes_per_hour: 12,
         }
     }
@@ -253,7 +253,7 @@ impl Default for Release {
 
 /// The rate for callers that hold no permit: `C + (L − N) / horizon`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Rate {
+pub struct RateSettings {
     /// Time in which the rate brings in flight to the limit, seconds.
     pub horizon_s: f64,
     /// Share of the capacity that the rate is never under.
@@ -262,7 +262,7 @@ pub struct Rate {
     pub floor_qps: f64,
 }
 
-impl Default for Rate {
+impl Default for RateSettings {
     fn default() -> Self {
         Self {
             horizon_s: 0.2,
@@ -274,7 +274,7 @@ impl Default for Rate {
 
 /// When shedding is said to have no effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Effect {
+pub struct EffectSettings {
     /// How long pressure must stay while little is admitted, ns.
     pub period_ns: u64,
     /// Percent of the rate before overload under which little is admitted.
@@ -283,7 +283,7 @@ pub struct Effect {
     pub rest_ns: u64,
 }
 
-impl Default for Effect {
+impl Default for EffectSettings {
     fn default() -> Self {
         Self {
             period_ns: 5_000_000_000,
@@ -295,7 +295,7 @@ impl Default for Effect {
 
 /// Too many live threads lower the limit for a while.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Threads {
+pub struct ThreadsSettings {
     /// Live threads over which the limit is lowered.
     pub watermark: u32,
     /// Share of the requests then in flight that the limit leaves; never under one for each CPU.
@@ -306,7 +306,7 @@ pub struct Threads {
     pub hold_ns: u64,
 }
 
-impl Threads {
+impl ThreadsSettings {
     /// This watermark, and the default of the rest.
     pub fn over(watermark: u32) -> Self {
         Self {
@@ -320,31 +320,31 @@ impl Threads {
 
 /// Plain thresholds of the operator, beside the law.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Marks {
+pub struct OperatorThresholds {
     /// On the share of the CPUs in use.
-    pub cpu: Option<threshold::Settings>,
+    pub cpu: Option<threshold::ThresholdSettings>,
     /// Whose use of the CPUs the mark is on.
     pub cpu_use: CpuUse,
     /// On the load average for each effective CPU; load alone is no overload unless an operator says so.
-    pub load: Option<threshold::Settings>,
+    pub load: Option<threshold::ThresholdSettings>,
     /// What an active threshold does.
-    pub action: Action,
+    pub action: ThresholdAction,
 }
 
-impl Default for Marks {
+impl Default for OperatorThresholds {
     fn default() -> Self {
         Self {
-            cpu: Some(threshold::Settings::cpu()),
+            cpu: Some(threshold::ThresholdSettings::cpu()),
             cpu_use: CpuUse::Everybody,
             load: None,
-            action: Action::Shape,
+            action: ThresholdAction::Shape,
         }
     }
 }
 
 /// What an active threshold does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Action {
+pub enum ThresholdAction {
     /// The entry limit is in force: who queues beyond it is refused, nobody else.
     #[default]
     Shape,

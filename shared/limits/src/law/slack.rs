@@ -8,7 +8,7 @@
 
 use super::estimate::Limits;
 use super::number::{blend_part, left};
-use super::settings::Tight;
+use super::settings::TightSettings;
 
 /// Extra requests in the tight limit.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -42,7 +42,7 @@ impl Slack {
     }
 
     /// Takes a tick in overload into account.
-    pub(super) fn update(&mut self, tick: &Pressed, limits: &Limits, settings: &Tight) {
+    pub(super) fn update(&mut self, tick: &Pressed, limits: &Limits, settings: &TightSettings) {
         self.busy = blend_part(self.busy, tick.busy, settings.busy_weight, tick.part);
         if tick.queueing == Some(true) {
             self.extra *= left(settings.queue_shrink, tick.part);
@@ -60,7 +60,7 @@ impl Slack {
     }
 
     /// Sets them, where a trial says how many.
-    pub(super) fn set(&mut self, extra: f64, limits: &Limits, settings: &Tight) {
+    pub(super) fn set(&mut self, extra: f64, limits: &Limits, settings: &TightSettings) {
         self.extra = extra.clamp(0.0, limits.entry * settings.reach.max(1.0));
     }
 

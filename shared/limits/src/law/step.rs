@@ -6,7 +6,7 @@ use super::effect::Observation;
 use super::evidence::{Evidence, of_others};
 use super::history::Sums;
 use super::sample::Sample;
-use super::settings::Settings;
+use super::settings::LawSettings;
 use super::slack::Pressed;
 
 /// A tick that the law judges.
@@ -22,7 +22,7 @@ pub(super) struct Step<'a> {
     pub threads_over: bool,
     /// What of a whole tick it is, up to 1.
     pub part: f64,
-    pub settings: &'a Settings,
+    pub settings: &'a LawSettings,
 }
 
 impl Step<'_> {

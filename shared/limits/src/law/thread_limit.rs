@@ -16,7 +16,7 @@
 use tidegate_abi::decision::{Cause, ScopeState};
 
 use super::sample::Sample;
-use super::settings::Threads;
+use super::settings::ThreadsSettings;
 
 /// The limit of one scope.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -42,7 +42,7 @@ impl ThreadLimit {
         &mut self,
         sample: &Sample,
         cpus: f64,
-        settings: Option<&Threads>,
+        settings: Option<&ThreadsSettings>,
     ) -> Option<f64> {
         *self = settings.map_or(Self::Ready, |settings| self.next(sample, cpus, settings));
         match *self {
@@ -56,7 +56,7 @@ impl ThreadLimit {
         matches!(self, Self::Limited { .. })
     }
 
-    fn next(self, sample: &Sample, cpus: f64, settings: &Threads) -> Self {
+    fn next(self, sample: &Sample, cpus: f64, settings: &ThreadsSettings) -> Self {
         let over = sample.threads.map(|threads| threads > settings.watermark);
         match (self, over) {
             (Self::Ready, Some(true)) => Self::Limited {
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn it_halves_what_is_in_flight_and_expires_after_thirty_seconds() {
-        let settings = Threads::over(150);
+        let settings = ThreadsSettings::over(150);
         let mut limit = ThreadLimit::default();
         let mut step =
             |threads, inflight| limit.step(&second(threads, inflight), 2.0, Some(&settings));
@@ -121,14 +121,14 @@ mod tests {
     #[test]
     fn it_leaves_one_request_for_each_cpu() {
         let mut limit = ThreadLimit::default();
-        let settings = Threads::over(150);
+        let settings = ThreadsSettings::over(150);
         let sample = second(Some(500), 1);
         assert_eq!(limit.step(&sample, 4.0, Some(&settings)), Some(4.0));
     }
 
     #[test]
     fn threads_that_are_not_measured_change_nothing() {
-        let settings = Threads::over(150);
+        let settings = ThreadsSettings::over(150);
         let mut limit = ThreadLimit::default();
         let mut step = |threads| limit.step(&second(threads, 40), 2.0, Some(&settings));
         assert_eq!(step(None), None);

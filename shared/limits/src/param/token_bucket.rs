@@ -47,7 +47,7 @@ pub struct TokenBucket {
 
 /// A state taken apart.
 #[derive(Debug, Clone, Copy)]
-struct Held {
+struct BucketState {
     stamp: u64,
     tokens: u32,
 }
@@ -76,7 +76,7 @@ impl TokenBucket {
         }
         let held = self.at(state, now_ns);
         match held.tokens.checked_sub(n) {
-            Some(tokens) => (Verdict::ADMIT, Some(Held { tokens, ..held }.pack())),
+            Some(tokens) => (Verdict::ADMIT, Some(BucketState { tokens, ..held }.pack())),
             None => (self.refuse(state, now_ns, n), None),
         }
     }
@@ -93,7 +93,7 @@ impl TokenBucket {
 
     /// The state of a value first seen now that begins with `tokens`, at most the capacity.
     pub fn begin_with(&self, tokens: u32, now_ns: u64) -> u64 {
-        Held {
+        BucketState {
             stamp: self.units(now_ns) & STAMP_MASK,
             tokens: tokens.min(self.capacity).min(TOKENS_MAX),
         }
@@ -111,10 +111,10 @@ impl TokenBucket {
 
     /// The state at `now_ns`, refilled if the duration has passed.
     #[inline]
-    fn at(&self, state: Option<u64>, now_ns: u64) -> Held {
+    fn at(&self, state: Option<u64>, now_ns: u64) -> BucketState {
         let stamp = self.units(now_ns) & STAMP_MASK;
-        let Some(held) = state.map(Held::unpack) else {
-            return Held {
+        let Some(held) = state.map(BucketState::unpack) else {
+            return BucketState {
                 stamp,
                 tokens: self.capacity,
             };
@@ -123,7 +123,7 @@ impl TokenBucket {
         if gone_ms <= self.duration_ms.get() {
             // A rule whose limit was lowered meanwhile holds no more than it would if it were full.
             let tokens = held.tokens.min(self.capacity);
-            return Held { tokens, ..held };
+            return BucketState { tokens, ..held };
         }
         let added = quotient(
             gone_ms.saturating_mul(u64::from(self.limit)),
@@ -131,7 +131,7 @@ impl TokenBucket {
         );
         let tokens = u64::from(held.tokens).saturating_add(added);
         let capacity = u64::from(self.capacity);
-        Held {
+        BucketState {
             stamp,
             tokens: u32::try_from(tokens.min(capacity)).unwrap_or(self.capacity),
         }
@@ -139,7 +139,7 @@ impl TokenBucket {
 
     /// The refusal, with the time until the refill that brings enough.
     fn refuse(&self, state: Option<u64>, now_ns: u64, n: u32) -> Verdict {
-        let held = state.map_or_else(|| self.at(None, now_ns), Held::unpack);
+        let held = state.map_or_else(|| self.at(None, now_ns), BucketState::unpack);
         let missing = u64::from(n.saturating_sub(held.tokens));
         let enough_ms = missing
             .saturating_mul(self.duration_ms.get())
@@ -155,7 +155,7 @@ impl TokenBucket {
     }
 }
 
-impl Held {
+impl BucketState {
     /// Units since the stamp.
     fn age(self, now: u64) -> u64 {
         let age = now.wrapping_sub(self.stamp) & STAMP_MASK;

@@ -8,8 +8,10 @@
 use std::collections::VecDeque;
 
 use tidegate_abi::decision::ScopeState;
-use tidegate_limits::bulkhead::{self, Bulkheads, Change, Now, Resource, Usual};
-use tidegate_limits::law::{FAR_OVER, Law, Published, Sample, Settings};
+use tidegate_limits::bulkhead::{
+    self, BulkheadChange, BulkheadResource, Bulkheads, ScopeLook, UsualUse,
+};
+use tidegate_limits::law::{FAR_OVER, Law, LawSettings, PublishedLimits, Sample};
 
 use crate::service::random::Random;
 
@@ -60,9 +62,9 @@ struct Pool {
     runs: Vec<Job>,
     law: Box<Law>,
     bulkheads: Bulkheads,
-    usual: [Usual; 2],
+    usual: [UsualUse; 2],
     limits: [Option<u32>; 2],
-    changes: Vec<Change>,
+    changes: Vec<BulkheadChange>,
     tick: Sample,
     passed: [u64; 2],
     worst: ScopeState,
@@ -82,7 +84,7 @@ impl Pool {
             runs: Vec::new(),
             law: Box::default(),
             bulkheads: Bulkheads::default(),
-            usual: [Usual::default(); 2],
+            usual: [UsualUse::default(); 2],
             limits: [None; 2],
             changes: Vec::new(),
             tick: Sample::default(),
@@ -117,9 +119,9 @@ impl Pool {
         self.limits[resource].is_none_or(|limit| self.held(resource) < limit)
     }
 
-    fn step(&mut self, sample: &Sample, now_ns: u64) -> Published {
+    fn step(&mut self, sample: &Sample, now_ns: u64) -> PublishedLimits {
         let before = self.law.published().state;
-        let published = self.law.step(sample, &Settings::default());
+        let published = self.law.step(sample, &LawSettings::default());
         if published.state != before {
             let at = (now_ns / 1_000_000_000, published.state, published.tight);
             self.states.push((at.0, at.1, at.2, sample.inflight));
@@ -152,33 +154,33 @@ impl Pool {
                 usual.learn(held[resource], passed[resource], TICK_NS);
             }
         }
-        let resource = |resource: usize| Resource {
+        let resource = |resource: usize| BulkheadResource {
             key: u64::try_from(resource).unwrap(),
             held: held[resource],
             usual: self.usual[resource],
             free: true,
         };
         let all = if self.one_resource {
-            vec![Resource {
+            vec![BulkheadResource {
                 held: held.iter().sum(),
                 ..resource(FAST)
             }]
         } else {
             vec![resource(FAST), resource(SLOW)]
         };
-        let now = Now {
+        let now = ScopeLook {
             ns: now_ns,
             waits: published.waits,
             short: published.evidence.short(),
         };
         let change = self
             .bulkheads
-            .look(&all, now, &bulkhead::Settings::default());
+            .look(&all, now, &bulkhead::BulkheadSettings::default());
         match change {
-            Some(Change::Hold { key, limit }) => {
+            Some(BulkheadChange::Hold { key, limit }) => {
                 self.limits[usize::try_from(key).unwrap()] = Some(limit);
             }
-            Some(Change::LetGo { key, .. }) => {
+            Some(BulkheadChange::LetGo { key, .. }) => {
                 self.limits[usize::try_from(key).unwrap()] = None;
             }
             None => {}
@@ -271,7 +273,7 @@ fn field_l12_a_slow_resource_is_held_and_the_others_are_answered_in_time() {
             pool.states
         );
         assert!(
-            matches!(pool.changes[..], [Change::Hold { key: 1, .. }]),
+            matches!(pool.changes[..], [BulkheadChange::Hold { key: 1, .. }]),
             "{:?}",
             pool.changes
         );
@@ -297,8 +299,8 @@ fn field_l12_a_resource_is_let_go_when_it_is_quick_again() {
         matches!(
             pool.changes[..],
             [
-                Change::Hold { key: 1, .. },
-                Change::LetGo {
+                BulkheadChange::Hold { key: 1, .. },
+                BulkheadChange::LetGo {
                     key: 1,
                     useless: false
                 }

@@ -6,7 +6,7 @@
 )]
 
 use tidegate_abi::decision::ScopeState;
-use tidegate_limits::law::{Law, Sample, Settings};
+use tidegate_limits::law::{Law, LawSettings, Sample};
 
 /// Work that one tick does, requests.
 const DONE: f64 = 20.0;
@@ -25,7 +25,7 @@ fn minute(queue_readable: bool) -> (f64, f64) {
         ..Sample::default()
     };
     for _tick in 0..50 {
-        law.step(&half_load, &Settings::default());
+        law.step(&half_load, &LawSettings::default());
     }
     let (mut waiting, mut admitted, mut most) = (0.0_f64, 0_u64, 0.0_f64);
     for tick in 0..600 {
@@ -51,7 +51,7 @@ fn minute(queue_readable: bool) -> (f64, f64) {
                 waiters: queue_readable.then_some(waiting),
                 ..half_load
             },
-            &Settings::default(),
+            &LawSettings::default(),
         );
         if tick >= 300 {
             admitted += passed;

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use tidegate_abi::decision::ScopeState;
-use tidegate_limits::law::settings::Threads;
-use tidegate_limits::law::{Action, Law, Sample, Settings};
+use tidegate_limits::law::settings::ThreadsSettings;
+use tidegate_limits::law::{Law, LawSettings, Sample, ThresholdAction};
 
 fn odd_number() -> impl Strategy<Value = Option<f64>> {
     prop_oneof![
@@ -49,13 +49,13 @@ fn mostly_sound() -> impl Strategy<Value = Sample> {
     prop_oneof![4 => sound, 1 => odd_sample()]
 }
 
-fn settings() -> impl Strategy<Value = Settings> {
+fn settings() -> impl Strategy<Value = LawSettings> {
     (0..100_u32, any::<bool>()).prop_map(|(floor, reject)| {
-        let mut settings = Settings::default();
+        let mut settings = LawSettings::default();
         settings.tight.floor = floor;
-        settings.threads = Some(Threads::over(1000));
+        settings.threads = Some(ThreadsSettings::over(1000));
         if reject {
-            settings.marks.action = Action::Reject;
+            settings.marks.action = ThresholdAction::Reject;
         }
         settings
     })
@@ -115,7 +115,7 @@ proptest! {
         (before, shed) in (0..120_u32, 0..60_u64),
         incident in prop::collection::vec(mostly_sound(), 1..300),
     ) {
-        let mut settings = Settings::default();
+        let mut settings = LawSettings::default();
         settings.marks.cpu = None;
         settings.marks.load = None;
         let mut law = Law::default();
@@ -150,7 +150,7 @@ proptest! {
         base_ms in 1..100_u64,
         slow in prop::collection::vec((1..100_u64, 1..1000_u64), 1..300),
     ) {
-        let settings = Settings::default();
+        let settings = LawSettings::default();
         let mut law = Law::default();
         for _tick in 0..110 {
             law.step(&healthy(rate, base_ms), &settings);
@@ -192,7 +192,7 @@ proptest! {
         slack_ticks in 0..60_u32,
         queueing in prop::collection::vec((0..100_u64, 0.0..1.0_f64), 20..100),
     ) {
-        let settings = Settings::default();
+        let settings = LawSettings::default();
         let calm = healthy(rate, rt_ms);
         let mut law = Law::default();
         for _tick in 0..50 {
@@ -286,7 +286,7 @@ proptest! {
     fn field_l14_in_quarters_of_ticks_the_law_decides_as_in_whole_ones(
         scenes in prop::collection::vec(prop::sample::select(scenes().to_vec()), 1..9)
     ) {
-        let settings = Settings::default();
+        let settings = LawSettings::default();
         let (mut whole, mut quarters) = (Law::default(), Law::default());
         for (number, scene) in scenes.iter().enumerate() {
             for _tick in 0..40 {

@@ -2,17 +2,17 @@
 
 use tidegate_abi::board::ScopeWord;
 use tidegate_abi::decision::{Cause, ScopeState};
-use tidegate_limits::law::{Kind, Law, Published, Sample, Settings};
+use tidegate_limits::law::{Law, LawChoice, LawSettings, PublishedLimits, Sample};
 use tidegate_limits::threshold;
 
 const TICK_NS: u64 = 100_000_000;
 
-fn settings() -> Settings {
-    let mut settings = Settings {
-        kind: Kind::Sentinel,
-        ..Settings::default()
+fn settings() -> LawSettings {
+    let mut settings = LawSettings {
+        kind: LawChoice::Sentinel,
+        ..LawSettings::default()
     };
-    settings.marks.load = Some(threshold::Settings::load());
+    settings.marks.load = Some(threshold::ThresholdSettings::load());
     settings
 }
 
@@ -31,7 +31,7 @@ fn sample(busy: f64, load_per_cpu: f64) -> Sample {
     }
 }
 
-fn run(law: &mut Law, sample: &Sample, ticks: u32) -> Published {
+fn run(law: &mut Law, sample: &Sample, ticks: u32) -> PublishedLimits {
     for _tick in 0..ticks {
         law.step(sample, &settings());
     }

@@ -15,17 +15,17 @@ mod time;
 mod view;
 
 pub use read::{AgentLife, Board, HeaderFault, ScopeInfo, SeatInfo};
-pub use record::{Head, Record, Slot};
+pub use record::{Head, ResourceRecord, Slot};
 pub use rule::{
-    FlowLimit, FlowRule, OriginTest, ParamLimit, ParamRule, Rule, RuleKind, Span, Subject,
+    BoardRule, FlowLimit, FlowRule, OriginTest, ParamLimit, ParamRule, PoolSpan, RuleKind, Subject,
     WarmUpNumbers,
 };
-pub use rule_writer::{RuleFault, RuleSet, RuleWriter};
+pub use rule_writer::{CompiledRules, RuleFault, RuleWriter};
 pub use runs::Runs;
 pub use seat_writer::{Process, SeatWriter};
 pub use short::ShortBreaker;
-pub use tick_writer::{ClockSource, ScopeReport, TickWriter};
-pub use view::{Names, SystemRules, View};
+pub use tick_writer::{ClockSource, PublishedScope, TickWriter};
+pub use view::{RuleNames, SystemRules, View};
 
 use tidegate_abi::board::{ScopeWord, header, scope};
 use tidegate_abi::decision::LossMode;
@@ -36,7 +36,7 @@ use crate::sync::{Word, peek, put};
 
 /// What is fixed for the life of a board.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings {
+pub struct BoardSettings {
     /// Random number that names this board; the ledger repeats it.
     pub generation: u64,
     /// A heartbeat older than this is a silent agent, ns.
@@ -61,7 +61,7 @@ pub struct Writers {
 /// Writes the header of a new board on a page of zeros and gives out the roles.
 ///
 /// Returns `None` if the page is shorter than the geometry needs.
-pub fn create(page: Page, geometry: Geometry, settings: Settings) -> Option<(Board, Writers)> {
+pub fn create(page: Page, geometry: Geometry, settings: BoardSettings) -> Option<(Board, Writers)> {
     let map = geometry.board();
     let words = page.words().get(..map.words)?;
     // Relaxed: nobody has the page yet; sending its descriptor orders these stores.

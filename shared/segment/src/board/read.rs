@@ -7,7 +7,7 @@ use tidegate_abi::decision::{Cause, LossMode};
 use tidegate_abi::geometry::{BoardMap, Geometry, LINE, SizeFault};
 use tidegate_abi::rule;
 
-use super::{Record, Slot, split, stated_geometry};
+use super::{ResourceRecord, Slot, split, stated_geometry};
 use crate::page::Page;
 use crate::sync::{Ordering, Word, peek};
 
@@ -219,7 +219,7 @@ impl Board {
     /// The record of a slot in the set in force; `None` if the slot does not exist or the agent
     /// published under every try.
     #[inline(always)]
-    pub fn record(&self, slot: u32) -> Option<Record> {
+    pub fn record(&self, slot: u32) -> Option<ResourceRecord> {
         self.view_of(slot).map(|(_view, record)| record)
     }
 

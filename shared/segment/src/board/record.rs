@@ -3,7 +3,7 @@
 use tidegate_abi::board::{Needs, record as field, short};
 
 use super::short::Short;
-use super::{Rule, halves, split};
+use super::{BoardRule, halves, split};
 use crate::sync::{Ordering, Word};
 
 /// Where a resource is: its slot and the generation of the slot.
@@ -30,7 +30,7 @@ impl Slot {
 
 /// What a decision on a resource needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Record {
+pub struct ResourceRecord {
     /// Which of the rest is in force.
     pub needs: Needs,
     /// Generation of the slot.
@@ -91,7 +91,7 @@ impl Head {
     }
 }
 
-impl Record {
+impl ResourceRecord {
     /// Reads the words of a record one by one; the caller checks that no writer was at them.
     #[inline(always)]
     pub(super) fn load(line: &[Word; field::WORDS]) -> Self {
@@ -135,7 +135,7 @@ impl Record {
     }
 
     /// The words of a record whose rules in the table are these.
-    pub(super) fn words_with(&self, rules: &[Rule]) -> [u64; field::WORDS] {
+    pub(super) fn words_with(&self, rules: &[BoardRule]) -> [u64; field::WORDS] {
         let plain = self.words();
         match Short::of(self, rules) {
             Some(short) => short.words(plain),

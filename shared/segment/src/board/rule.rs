@@ -4,13 +4,13 @@
 use core::num::NonZeroU64;
 
 use tidegate_abi::decision::{Mode, RefusalKind};
-use tidegate_limits::authority::List;
+use tidegate_limits::authority::OriginListMode;
 use tidegate_limits::breaker::Breaker;
 use tidegate_limits::quirks::Quirks;
 
 /// A rule on a resource.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Rule {
+pub struct BoardRule {
     /// Number of the rule in its set, for messages.
     pub number: u32,
     /// Whether it refuses, counts only, or does nothing.
@@ -29,9 +29,9 @@ pub enum RuleKind {
     /// Who may call.
     Authority {
         /// Allow or deny.
-        list: List,
+        list: OriginListMode,
         /// The origins' hashes in the pool.
-        origins: Span,
+        origins: PoolSpan,
     },
     /// How much of one value of an argument may pass.
     Param(ParamRule),
@@ -48,7 +48,7 @@ pub enum RuleKind {
 
 /// A run of words in the pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Span {
+pub struct PoolSpan {
     /// First word.
     pub start: u32,
     /// Number of words.
@@ -75,7 +75,7 @@ pub enum OriginTest {
     Is(u64),
     /// Every origin but those that the resource's rules name (hashes in the pool), and not the empty
     /// one.
-    Other(Span),
+    Other(PoolSpan),
 }
 
 /// Which node a flow rule looks at.
@@ -150,9 +150,9 @@ pub struct ParamRule {
     pub count: u32,
     /// Items in the pool: (hash of the value, limit) pairs; item `i` has the state line after the
     /// rule's by `i / 8`.
-    pub items: Span,
+    pub items: PoolSpan,
     /// Sets of values in the ledger.
-    pub sets: Span,
+    pub sets: PoolSpan,
 }
 
 /// How a hot-parameter rule limits a value.
@@ -181,7 +181,7 @@ pub enum ParamLimit {
     Concurrency,
 }
 
-impl Rule {
+impl BoardRule {
     /// Kind of refusal.
     pub const fn refusal_kind(&self) -> RefusalKind {
         match self.kind {

@@ -3,7 +3,7 @@
 use tidegate_abi::board::{directory, header};
 use tidegate_abi::geometry::LINE;
 
-use super::{Board, Record, Rule, Runs, Slot, Span, SystemRules};
+use super::{Board, BoardRule, PoolSpan, ResourceRecord, Runs, Slot, SystemRules};
 use crate::sync::{Ordering, Word, fence, peek, put};
 
 /// Why a resource got no slot.
@@ -37,9 +37,9 @@ pub enum RuleFault {
 
 /// A rule set, compiled.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct RuleSet<'a> {
+pub struct CompiledRules<'a> {
     /// The rule table; records name runs of it.
-    pub rules: &'a [Rule],
+    pub rules: &'a [BoardRule],
     /// The words that rules refer to.
     pub pool: &'a [u64],
     /// The system rules, merged.
@@ -100,7 +100,7 @@ impl RuleWriter {
     ///
     /// # Errors
     /// The pool has no room.
-    pub fn add_to_pool(&mut self, words: &[u64]) -> Result<Span, RuleFault> {
+    pub fn add_to_pool(&mut self, words: &[u64]) -> Result<PoolSpan, RuleFault> {
         let start = usize::try_from(self.pool_used()).unwrap_or(usize::MAX);
         let end = start.saturating_add(words.len());
         for generation in 0..2 {
@@ -110,7 +110,7 @@ impl RuleWriter {
         }
         self.pool_used = [end; 2];
         let narrow = |wide: usize| u32::try_from(wide).unwrap_or(u32::MAX);
-        Ok(Span {
+        Ok(PoolSpan {
             start: narrow(start),
             length: narrow(words.len()),
         })
@@ -126,8 +126,8 @@ impl RuleWriter {
     /// The table or the pool has no room for the set; nothing has changed then.
     pub fn publish(
         &mut self,
-        set: RuleSet<'_>,
-        mut record: impl FnMut(Slot) -> Record,
+        set: CompiledRules<'_>,
+        mut record: impl FnMut(Slot) -> ResourceRecord,
     ) -> Result<(), RuleFault> {
         let header = self.header();
         // Relaxed: this role alone writes it.
@@ -145,7 +145,7 @@ impl RuleWriter {
         fence(Ordering::Release);
         for (index, line) in (0..self.board.resources_used()).zip(records) {
             let generation = self.slot_generation(index);
-            let record = Record {
+            let record = ResourceRecord {
                 generation,
                 ..record(Slot { index, generation })
             };
@@ -189,7 +189,7 @@ impl RuleWriter {
 }
 
 /// The rules of a record, as far as they are in the table.
-fn rules_of<'r>(record: &Record, table: &'r [Rule]) -> &'r [Rule] {
+fn rules_of<'r>(record: &ResourceRecord, table: &'r [BoardRule]) -> &'r [BoardRule] {
     let first = usize::try_from(record.rules_first).unwrap_or(usize::MAX);
     let rules = usize::try_from(record.rules).unwrap_or(0);
     let run = table.get(first..first.saturating_add(rules));

@@ -1,11 +1,11 @@
 //! Which runs of places are free.
 
-use super::Span;
+use super::PoolSpan;
 
 /// Places of which runs are free.
 #[derive(Debug, Clone)]
 pub struct Runs {
-    free: Vec<Span>,
+    free: Vec<PoolSpan>,
 }
 
 impl Runs {
@@ -13,18 +13,18 @@ impl Runs {
     pub fn of(places: usize) -> Self {
         let length = u32::try_from(places).unwrap_or(u32::MAX);
         Self {
-            free: vec![Span { start: 0, length }],
+            free: vec![PoolSpan { start: 0, length }],
         }
     }
 
     /// A run of that length, from the smallest free one that is long enough.
-    pub fn take(&mut self, length: u32) -> Option<Span> {
+    pub fn take(&mut self, length: u32) -> Option<PoolSpan> {
         if length == 0 {
-            return Some(Span::default());
+            return Some(PoolSpan::default());
         }
         let fitting = self.free.iter_mut().filter(|run| run.length >= length);
         let run = fitting.min_by_key(|run| run.length)?;
-        let taken = Span {
+        let taken = PoolSpan {
             start: run.start,
             length,
         };
@@ -35,24 +35,25 @@ impl Runs {
     }
 
     /// Takes just that run; `false` if a place of it is not free.
-    pub fn take_at(&mut self, run: Span) -> bool {
+    pub fn take_at(&mut self, run: PoolSpan) -> bool {
         if run.length == 0 {
             return true;
         }
         let Some(end) = run.start.checked_add(run.length) else {
             return false;
         };
-        let holds =
-            |free: &Span| free.start <= run.start && end <= free.start.saturating_add(free.length);
+        let holds = |free: &PoolSpan| {
+            free.start <= run.start && end <= free.start.saturating_add(free.length)
+        };
         let Some(place) = self.free.iter().position(holds) else {
             return false;
         };
         let free = self.free.remove(place);
-        let before = Span {
+        let before = PoolSpan {
             start: free.start,
             length: run.start.saturating_sub(free.start),
         };
-        let after = Span {
+        let after = PoolSpan {
             start: end,
             length: free.start.saturating_add(free.length).saturating_sub(end),
         };
@@ -62,7 +63,7 @@ impl Runs {
     }
 
     /// The runs that are free, in their order.
-    pub fn free(&self) -> &[Span] {
+    pub fn free(&self) -> &[PoolSpan] {
         &self.free
     }
 
@@ -73,7 +74,7 @@ impl Runs {
     }
 
     /// Gives a run back, joined with its neighbours.
-    pub fn give_back(&mut self, run: Span) {
+    pub fn give_back(&mut self, run: PoolSpan) {
         if run.length == 0 {
             return;
         }

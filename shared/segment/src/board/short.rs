@@ -5,11 +5,11 @@
 use tidegate_abi::board::{Needs, record, short as field};
 use tidegate_abi::decision::Mode;
 use tidegate_abi::rule::trip;
-use tidegate_limits::breaker::tally::{Interval, Tally};
-use tidegate_limits::breaker::trip::Trip;
+use tidegate_limits::breaker::tally::{BreakerTally, Interval};
+use tidegate_limits::breaker::trip::BreakerTrip;
 use tidegate_limits::breaker::{Breaker, stays_closed};
 
-use super::{FlowLimit, OriginTest, Record, Rule, RuleKind, Subject, halves, split};
+use super::{BoardRule, FlowLimit, OriginTest, ResourceRecord, RuleKind, Subject, halves, split};
 use crate::sync::{Word, peek};
 
 const REQUESTS_MASK: u32 = (1 << 22) - 1;
@@ -39,11 +39,11 @@ pub struct ShortBreaker {
 impl Short {
     /// The short form of a record with these rules, if it has one. Rules that observe, look at origins or
     /// other nodes, or have Sentinel's quirks have none, nor has a resource that others look at.
-    pub(super) fn of(record: &Record, rules: &[Rule]) -> Option<Self> {
+    pub(super) fn of(record: &ResourceRecord, rules: &[BoardRule]) -> Option<Self> {
         if record.needs.0 & !(Needs::RULES | Needs::COUNTED) != 0 {
             return None;
         }
-        let in_force = |rule: &Rule| rule.mode == Mode::Enforce && !rule.quirks.wanted();
+        let in_force = |rule: &BoardRule| rule.mode == Mode::Enforce && !rule.quirks.wanted();
         if !rules.iter().all(in_force) {
             return None;
         }
@@ -85,7 +85,7 @@ impl Short {
 }
 
 /// The limit of a flow rule that holds every caller to passes in the resource's own window.
-const fn plain_qps(rule: &Rule) -> Option<u32> {
+const fn plain_qps(rule: &BoardRule) -> Option<u32> {
     let RuleKind::Flow(flow) = rule.kind else {
         return None;
     };
@@ -99,7 +99,7 @@ const fn plain_qps(rule: &Rule) -> Option<u32> {
 }
 
 impl ShortBreaker {
-    fn of(rule: &Rule) -> Option<Self> {
+    fn of(rule: &BoardRule) -> Option<Self> {
         let RuleKind::Degrade {
             breaker: Breaker {
                 trip, min_requests, ..
@@ -110,9 +110,9 @@ impl ShortBreaker {
             return None;
         };
         let (max_rt_ns, threshold, trip) = match trip {
-            Trip::SlowRatio { max_rt_ns, ratio } => (max_rt_ns, ratio, trip::SLOW_RATIO),
-            Trip::ErrorRatio(ratio) => (u64::MAX, ratio, trip::ERROR_RATIO),
-            Trip::ErrorCount(count) => (u64::MAX, count, trip::ERROR_COUNT),
+            BreakerTrip::SlowRatio { max_rt_ns, ratio } => (max_rt_ns, ratio, trip::SLOW_RATIO),
+            BreakerTrip::ErrorRatio(ratio) => (u64::MAX, ratio, trip::ERROR_RATIO),
+            BreakerTrip::ErrorCount(count) => (u64::MAX, count, trip::ERROR_COUNT),
         };
         (min_requests <= REQUESTS_MASK).then_some(Self {
             state: rule.state,
@@ -150,23 +150,23 @@ impl ShortBreaker {
     }
 
     /// Whether the breaker, if it is closed, stays so with this tally.
-    pub fn stays_closed(&self, tally: Tally) -> bool {
+    pub fn stays_closed(&self, tally: BreakerTally) -> bool {
         stays_closed(self.opens(), self.min_requests, tally)
     }
 
-    /// What opened it and its threshold, as whole numbers, see [`Trip::shown`].
+    /// What opened it and its threshold, as whole numbers, see [`BreakerTrip::shown`].
     pub fn shown(&self, value: f64) -> (u32, u32) {
         self.opens().shown(value)
     }
 
-    const fn opens(&self) -> Trip {
+    const fn opens(&self) -> BreakerTrip {
         match self.trip {
-            trip::SLOW_RATIO => Trip::SlowRatio {
+            trip::SLOW_RATIO => BreakerTrip::SlowRatio {
                 max_rt_ns: self.max_rt_ns,
                 ratio: self.threshold,
             },
-            trip::ERROR_RATIO => Trip::ErrorRatio(self.threshold),
-            _ => Trip::ErrorCount(self.threshold),
+            trip::ERROR_RATIO => BreakerTrip::ErrorRatio(self.threshold),
+            _ => BreakerTrip::ErrorCount(self.threshold),
         }
     }
 }

@@ -3,7 +3,7 @@
 use tidegate_abi::board::{Needs, header, name_hash, record as field};
 
 use super::rule_writer::store;
-use super::{Record, Rule, RuleFault, RuleWriter, Slot, Span, halves, split};
+use super::{BoardRule, PoolSpan, ResourceRecord, RuleFault, RuleWriter, Slot, halves, split};
 use crate::sync::{Ordering, Word};
 
 impl RuleWriter {
@@ -14,7 +14,12 @@ impl RuleWriter {
     ///
     /// # Errors
     /// No slot, no place in the table or no room for the name is left; nothing has changed then.
-    pub fn add(&mut self, name: &str, record: &Record, rules: &[Rule]) -> Result<Slot, RuleFault> {
+    pub fn add(
+        &mut self,
+        name: &str,
+        record: &ResourceRecord,
+        rules: &[BoardRule],
+    ) -> Result<Slot, RuleFault> {
         let index = self.board.resources_used();
         let slot = Slot {
             index,
@@ -42,7 +47,7 @@ impl RuleWriter {
         if slot.index != self.board.resources_used() {
             return Err(RuleFault::Full(self.board.geometry().resources()));
         }
-        self.give(slot, name, &Record::default(), &[])?;
+        self.give(slot, name, &ResourceRecord::default(), &[])?;
         self.count_slot(slot);
         Ok(())
     }
@@ -56,8 +61,8 @@ impl RuleWriter {
         &mut self,
         closed: Slot,
         name: &str,
-        record: &Record,
-        rules: &[Rule],
+        record: &ResourceRecord,
+        rules: &[BoardRule],
     ) -> Result<(), RuleFault> {
         self.give(closed, name, record, rules)
     }
@@ -87,7 +92,7 @@ impl RuleWriter {
             hash.store(0, Ordering::Relaxed);
             let (tag, start) = split(entry.load(Ordering::Relaxed));
             let length = tag >> 16;
-            self.text.give_back(Span { start, length });
+            self.text.give_back(PoolSpan { start, length });
             entry.store(halves(u32::from(closed.generation), 0), Ordering::Relaxed);
         }
         closed
@@ -97,8 +102,8 @@ impl RuleWriter {
         &mut self,
         slot: Slot,
         name: &str,
-        record: &Record,
-        rules: &[Rule],
+        record: &ResourceRecord,
+        rules: &[BoardRule],
     ) -> Result<(), RuleFault> {
         let full = RuleFault::Full(self.board.geometry().resources());
         let place = usize::try_from(slot.index).map_err(|_wide| full)?;
@@ -131,7 +136,7 @@ impl RuleWriter {
         }
     }
 
-    fn add_to_copy(&mut self, copy: u64, slot: Slot, record: &Record, rules: &[Rule]) {
+    fn add_to_copy(&mut self, copy: u64, slot: Slot, record: &ResourceRecord, rules: &[BoardRule]) {
         let (records, table, _pool) = self.board.copy(copy);
         let Some(used) = self.used_mut(copy) else {
             return;
@@ -141,7 +146,7 @@ impl RuleWriter {
         for (line, rule) in table.iter().skip(first).zip(rules) {
             store(line, &rule.words());
         }
-        let record = Record {
+        let record = ResourceRecord {
             generation: slot.generation,
             rules_first: u32::try_from(first).unwrap_or(u32::MAX),
             rules: u32::try_from(rules.len()).unwrap_or(0),
@@ -154,7 +159,7 @@ impl RuleWriter {
     }
 
     /// Writes a name where there is room for its text.
-    fn add_name(&mut self, name: &str) -> Result<Span, RuleFault> {
+    fn add_name(&mut self, name: &str) -> Result<PoolSpan, RuleFault> {
         let long = RuleFault::NameTooLong(name.len());
         let length = u8::try_from(name.len()).map_err(|_long| long)?;
         let full = RuleFault::NamesFull(self.names.len().saturating_mul(8));
@@ -174,7 +179,7 @@ impl RuleWriter {
     }
 
     /// Says how far the text of the names reaches.
-    fn count_text(&self, text: Span) {
+    fn count_text(&self, text: PoolSpan) {
         let used: &Word = &self.header()[header::NAMES_USED];
         let end = u64::from(text.start).saturating_add(u64::from(text.length));
         // Relaxed: this role alone writes it.

@@ -21,7 +21,7 @@ pub enum ClockSource {
 
 /// What is published of a scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ScopeReport {
+pub struct PublishedScope {
     /// State and limits.
     pub word: ScopeWord,
     /// Allowed QPS × 1000; `u64::MAX` = no limit.
@@ -196,7 +196,7 @@ impl TickWriter {
     }
 
     /// Publishes a scope. Returns false if there is no such place.
-    pub fn publish_scope(&mut self, index: u32, report: &ScopeReport) -> bool {
+    pub fn publish_scope(&mut self, index: u32, report: &PublishedScope) -> bool {
         let lines = self.board.scope_lines();
         let Some(line) = usize::try_from(index)
             .ok()

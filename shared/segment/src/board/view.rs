@@ -3,10 +3,10 @@
 use tidegate_abi::board::{Needs, header, record, short, system};
 use tidegate_abi::rule;
 use tidegate_limits::quirks::Quirks;
-use tidegate_limits::system::Marks;
+use tidegate_limits::system::SystemThresholds;
 
 use super::read::TRIES;
-use super::{Board, Head, Record, Rule, ShortBreaker, Span};
+use super::{Board, BoardRule, Head, PoolSpan, ResourceRecord, ShortBreaker};
 use crate::sync::{Ordering, Word, fence, peek};
 
 /// Words of a copy of the system rules.
@@ -27,7 +27,7 @@ pub struct View {
 
 /// The rules of a record, by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Names {
+pub struct RuleNames {
     /// What is in force.
     pub needs: Needs,
     /// Most passes in a window.
@@ -46,13 +46,13 @@ pub struct Names {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SystemRules {
     /// The marks.
-    pub marks: Marks,
+    pub marks: SystemThresholds,
     /// Number of the rule, for messages.
     pub rule: u32,
     /// Whose behaviour they have where Sentinel has a known defect.
     pub quirks: Quirks,
     /// The words of the rules that only observe, in the pool, see [`View::observed_system`].
-    pub observed: Span,
+    pub observed: PoolSpan,
 }
 
 impl Board {
@@ -74,7 +74,7 @@ impl Board {
     /// The rule set in force, and the record of a slot in it: what a decision looks at is all of one
     /// set, also where the next one is published in the middle of it.
     #[inline(always)]
-    pub(crate) fn view_of(&self, slot: u32) -> Option<(View, Record)> {
+    pub(crate) fn view_of(&self, slot: u32) -> Option<(View, ResourceRecord)> {
         (0..TRIES).find_map(|_try| {
             let view = self.view();
             Some((view, view.record(slot)?))
@@ -90,27 +90,27 @@ impl View {
 
     /// The record of a slot; `None` if there is no such slot or the set is no longer whole.
     #[inline(always)]
-    pub fn record(&self, slot: u32) -> Option<Record> {
-        let record = Record::load(self.records.get(usize::try_from(slot).ok()?)?);
+    pub fn record(&self, slot: u32) -> Option<ResourceRecord> {
+        let record = ResourceRecord::load(self.records.get(usize::try_from(slot).ok()?)?);
         self.is_whole().then_some(record)
     }
 
     /// A rule of the table.
     #[inline(always)]
-    pub fn rule(&self, index: u32) -> Option<Rule> {
-        let rule = Rule::load(self.rules.get(usize::try_from(index).ok()?)?)?;
+    pub fn rule(&self, index: u32) -> Option<BoardRule> {
+        let rule = BoardRule::load(self.rules.get(usize::try_from(index).ok()?)?)?;
         self.is_whole().then_some(rule)
     }
 
     /// Whether a word is among those of a run of the pool.
-    pub fn contains(&self, span: Span, wanted: u64) -> bool {
+    pub fn contains(&self, span: PoolSpan, wanted: u64) -> bool {
         self.run(span)
             .iter()
             .any(|word| word.load(Ordering::Relaxed) == wanted)
     }
 
     /// Looks a key up in a run of (key, value) pairs; gives the pair's number and value.
-    pub fn find(&self, span: Span, key: u64) -> Option<(u32, u64)> {
+    pub fn find(&self, span: PoolSpan, key: u64) -> Option<(u32, u64)> {
         let (pairs, _odd) = self.run(span).as_chunks::<2>();
         (0..).zip(pairs).find_map(|(number, [held, value])| {
             let found = held.load(Ordering::Relaxed) == key;
@@ -119,13 +119,13 @@ impl View {
     }
 
     /// The words of a run of the pool; `None` if the set is no longer whole.
-    pub fn words_of(&self, span: Span) -> Option<Vec<u64>> {
+    pub fn words_of(&self, span: PoolSpan) -> Option<Vec<u64>> {
         let words = self.run(span).iter();
         let words = words.map(|word| word.load(Ordering::Relaxed)).collect();
         self.is_whole().then_some(words)
     }
 
-    fn run(&self, span: Span) -> &'static [Word] {
+    fn run(&self, span: PoolSpan) -> &'static [Word] {
         let start = usize::try_from(span.start).unwrap_or(usize::MAX);
         let length = usize::try_from(span.length).unwrap_or(0);
         self.pool
@@ -139,7 +139,7 @@ impl View {
         let start = if self.generation & 1 == 0 { even } else { odd };
         let words = self.header.get(start..)?.first_chunk()?;
         let rules = SystemRules::load(words);
-        let any = rules.marks != Marks::default() || rules.observed.length > 0;
+        let any = rules.marks != SystemThresholds::default() || rules.observed.length > 0;
         (any && self.is_whole()).then_some(rules)
     }
 
@@ -189,15 +189,16 @@ impl Board {
 
     /// What a refusal by a slot's record says of the rules; `None` as for the head.
     #[inline(always)]
-    pub fn names(&self, slot: u32) -> Option<Names> {
-        self.read_record(slot, Names::load)
+    pub fn names(&self, slot: u32) -> Option<RuleNames> {
+        self.read_record(slot, RuleNames::load)
     }
 
     /// The same with the breaker of a short record.
     #[inline(always)]
-    pub fn short_names(&self, slot: u32) -> Option<(Names, ShortBreaker)> {
-        let (names, breaker) =
-            self.read_record(slot, |line| (Names::load(line), ShortBreaker::load(line)))?;
+    pub fn short_names(&self, slot: u32) -> Option<(RuleNames, ShortBreaker)> {
+        let (names, breaker) = self.read_record(slot, |line| {
+            (RuleNames::load(line), ShortBreaker::load(line))
+        })?;
         names.needs.any(Needs::SHORT).then_some((names, breaker))
     }
 
@@ -211,7 +212,7 @@ impl Board {
     }
 }
 
-impl Names {
+impl RuleNames {
     #[inline(always)]
     fn load(line: &[Word; record::WORDS]) -> Self {
         let (qps_rule, other_rule) = super::split(peek(line, record::RULES));
@@ -236,7 +237,7 @@ impl SystemRules {
             |bit: u32, field: usize| (set >> bit & 1 != 0).then(|| f64::from_bits(word(field)));
         let (start, length) = super::split(word(system::OBSERVED));
         Self {
-            marks: Marks {
+            marks: SystemThresholds {
                 qps: mark(0, qps),
                 concurrency: mark(1, concurrency),
                 average_rt_ms: mark(2, average_rt_ms),
@@ -249,13 +250,13 @@ impl SystemRules {
             } else {
                 Quirks::None
             },
-            observed: Span { start, length },
+            observed: PoolSpan { start, length },
         }
     }
 
     /// The words of a copy.
     pub fn words(&self) -> [u64; WORDS] {
-        let Marks {
+        let SystemThresholds {
             qps,
             concurrency,
             average_rt_ms,
@@ -278,7 +279,7 @@ impl SystemRules {
         }
         put(system::SET, set);
         put(system::RULE, u64::from(self.rule));
-        let Span { start, length } = self.observed;
+        let PoolSpan { start, length } = self.observed;
         put(system::OBSERVED, super::halves(start, length));
         words
     }

@@ -3,15 +3,15 @@
 use core::num::NonZeroU64;
 
 use tidegate_abi::decision::{Outcome, Reason, RefusalKind};
-use tidegate_limits::breaker::tally::Tally;
-use tidegate_limits::breaker::{Admission, Breaker, Change, Completion, State as BreakerState};
+use tidegate_limits::breaker::tally::BreakerTally;
+use tidegate_limits::breaker::{Breaker, BreakerAnswer, BreakerChange, BreakerState, Completion};
 use tidegate_limits::number::whole_ms;
 
-use super::request::{Held, Pass, Passed, remember};
-use super::walk::{Answer, Asked, Walk};
+use super::request::{Pass, PassHoldings, PassedBreaker, remember};
+use super::walk::{Answer, TimedRule, Walk};
 use super::{Gate, Refusal};
-use crate::board::{Rule, RuleKind, Slot, View};
-use crate::ledger::State;
+use crate::board::{BoardRule, RuleKind, Slot, View};
+use crate::ledger::RuleState;
 use crate::sync::Ordering;
 
 /// When to come again after a breaker without a lease on its probe refused, ns.
@@ -20,7 +20,7 @@ const PROBE_WAIT_NS: u64 = 1_000_000_000;
 impl Gate {
     pub(super) fn look_at_breaker(
         &self,
-        asked: &Asked<'_>,
+        asked: &TimedRule<'_>,
         breaker: &Breaker,
         walk: &mut Walk<'_>,
     ) -> Answer {
@@ -40,15 +40,15 @@ impl Gate {
             state.count_change(BreakerState::Open);
         }
         let (generation, probe) = match admission {
-            Some((Admission::Pass { generation }, _)) => (generation, false),
-            Some((Admission::Probe { generation }, _)) => (generation, true),
-            Some((Admission::Refuse { retry_after_ns }, _)) => return refuse(retry_after_ns),
+            Some((BreakerAnswer::Pass { generation }, _)) => (generation, false),
+            Some((BreakerAnswer::Probe { generation }, _)) => (generation, true),
+            Some((BreakerAnswer::Refuse { retry_after_ns }, _)) => return refuse(retry_after_ns),
             None => return refuse(PROBE_WAIT_NS),
         };
         if probe {
             state.count_change(BreakerState::HalfOpen);
         }
-        let passed = Passed {
+        let passed = PassedBreaker {
             state: asked.rule.state,
             generation,
             probe,
@@ -62,7 +62,13 @@ impl Gate {
     }
 
     /// Puts the breakers back for which this request was the probe.
-    pub(super) fn put_probes_back(&self, view: &View, slot: Slot, held: &Held, now_ns: u64) {
+    pub(super) fn put_probes_back(
+        &self,
+        view: &View,
+        slot: Slot,
+        held: &PassHoldings,
+        now_ns: u64,
+    ) {
         if !held.breakers.iter().flatten().any(|passed| passed.probe) {
             return;
         }
@@ -124,7 +130,7 @@ impl Gate {
         &self,
         slot: Slot,
         line: u32,
-        ended: (Completion, Tally),
+        ended: (Completion, BreakerTally),
         now_ns: u64,
     ) {
         let view = self.board.view();
@@ -139,7 +145,7 @@ impl Gate {
         &self,
         view: &View,
         slot: Slot,
-        mut tell: impl FnMut(&Rule, &Breaker, NonZeroU64, State),
+        mut tell: impl FnMut(&BoardRule, &Breaker, NonZeroU64, RuleState),
     ) {
         let Some(record) = view.record(slot.index) else {
             return;
@@ -161,7 +167,7 @@ impl Gate {
     }
 }
 
-fn passed_of(held: &Held, state: u32) -> Option<Passed> {
+fn passed_of(held: &PassHoldings, state: u32) -> Option<PassedBreaker> {
     held.breakers
         .iter()
         .flatten()
@@ -169,7 +175,7 @@ fn passed_of(held: &Held, state: u32) -> Option<Passed> {
         .copied()
 }
 
-fn put_back(state: State, breaker: &Breaker, passed: Passed, now_ns: u64) {
+fn put_back(state: RuleState, breaker: &Breaker, passed: PassedBreaker, now_ns: u64) {
     let changed = state.word().step(|word| {
         let next = breaker.put_back(word, passed.generation, now_ns);
         (next != word, next)
@@ -181,14 +187,14 @@ fn put_back(state: State, breaker: &Breaker, passed: Passed, now_ns: u64) {
 
 /// Adds a completion to the tally, then lets it decide.
 fn complete(
-    state: State,
+    state: RuleState,
     breaker: &Breaker,
     interval_ns: NonZeroU64,
     call: Completion,
     now_ns: u64,
 ) {
     let tally = state.second().step(|word| {
-        let tally = Tally::at(word, now_ns, interval_ns);
+        let tally = BreakerTally::at(word, now_ns, interval_ns);
         let tally = breaker.trip.count(tally, call.is_bad);
         (tally, tally.word())
     });
@@ -199,22 +205,25 @@ fn complete(
 
 /// Lets a completion that is in the tally decide.
 fn judge(
-    state: State,
+    state: RuleState,
     breaker: &Breaker,
     interval_ns: NonZeroU64,
-    (call, tally): (Completion, Tally),
+    (call, tally): (Completion, BreakerTally),
     now_ns: u64,
 ) {
     let seen = state.word().load(Ordering::Relaxed);
     if matches!(
         breaker.complete(seen, tally, call, now_ns).0,
-        Change::Closed
+        BreakerChange::Closed
     ) {
         // Before it closes: the completions of its trip must not be there for those of the first calls
         // after it to be judged with.
-        let _turn: Option<()> = state
-            .second()
-            .step(|word| ((), Tally::at(word, now_ns, interval_ns).cleared().word()));
+        let _turn: Option<()> = state.second().step(|word| {
+            (
+                (),
+                BreakerTally::at(word, now_ns, interval_ns).cleared().word(),
+            )
+        });
     }
     let change = state.word().step(|word| {
         let (change, next) = breaker.complete(word, tally, call, now_ns);
@@ -227,14 +236,14 @@ fn judge(
 
 /// Notes what a completion changed; a lease that ran out may have opened the breaker besides.
 #[inline]
-fn note_change(state: State, change: Change, opened: bool) {
+fn note_change(state: RuleState, change: BreakerChange, opened: bool) {
     if opened {
         state.count_change(BreakerState::Open);
     }
     match change {
-        Change::None => {}
-        Change::Opened { value } => state.set_opened_by(value),
-        Change::Closed => state.count_change(BreakerState::Closed),
+        BreakerChange::None => {}
+        BreakerChange::Opened { value } => state.set_opened_by(value),
+        BreakerChange::Closed => state.count_change(BreakerState::Closed),
     }
 }
 

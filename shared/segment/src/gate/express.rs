@@ -4,16 +4,16 @@
 
 use tidegate_abi::board::Needs;
 use tidegate_abi::decision::{Direction, Outcome, Reason, RefusalKind};
-use tidegate_limits::breaker::tally::Tally;
+use tidegate_limits::breaker::tally::BreakerTally;
 use tidegate_limits::breaker::{Completion, closed, open_for_ns};
 
-use super::request::Passed;
-use super::ticket::{ONE, Plain, Ticket, passed_word};
+use super::request::PassedBreaker;
+use super::ticket::{ONE, PlainRequest, Ticket, passed_word};
 use super::{Gate, Refusal};
 use crate::board::{ShortBreaker, Slot};
 use crate::clock::Clock;
 use crate::lane::Lane;
-use crate::ledger::{Admission, Cell, Node, Places, Row, Totals};
+use crate::ledger::{Cell, CounterRow, InFlightWord, Node, Totals, WindowAdmission};
 use crate::sync::{Ordering, Word};
 
 /// Adds a completion to a tally that is of the epoch; `None` = nothing was counted.
@@ -21,7 +21,7 @@ use crate::sync::{Ordering, Word};
 fn count_at_once(word: &'static Word, epoch: u64, is_bad: bool) -> Option<u64> {
     // Relaxed: the exchange checks what was read, and the word carries all there is.
     let seen = word.load(Ordering::Relaxed);
-    let next = Tally::add_at_once(seen, epoch, is_bad)?;
+    let next = BreakerTally::add_at_once(seen, epoch, is_bad)?;
     match word.exchange(seen, next, Ordering::Relaxed, Ordering::Relaxed) {
         Ok(_before) => Some(next),
         Err(_found) => count_beside_others(word, epoch, is_bad),
@@ -32,22 +32,22 @@ fn count_at_once(word: &'static Word, epoch: u64, is_bad: bool) -> Option<u64> {
 #[cold]
 #[inline(never)]
 fn count_beside_others(word: &'static Word, epoch: u64, is_bad: bool) -> Option<u64> {
-    word.advance(|seen| Tally::add_at_once(seen, epoch, is_bad))
+    word.advance(|seen| BreakerTally::add_at_once(seen, epoch, is_bad))
 }
 
 /// What a request on the express way writes.
 #[derive(Debug, Clone, Copy)]
-struct Desk {
+struct ExpressCounters {
     cell: Cell,
-    places: Places,
+    places: InFlightWord,
     /// Only for inbound requests.
-    inbound: Option<(Totals, Places)>,
+    inbound: Option<(Totals, InFlightWord)>,
 }
 
-impl Desk {
+impl ExpressCounters {
     /// The places of a lane that has worked on the slot before.
     #[inline(always)]
-    fn of(row: &Row, slot: Slot, direction: Direction) -> Option<Self> {
+    fn of(row: &CounterRow, slot: Slot, direction: Direction) -> Option<Self> {
         let (cell, totals) = (row.cell(slot)?, row.totals());
         let inbound = match direction {
             Direction::In => Some((totals, totals.places())),
@@ -103,7 +103,7 @@ impl Gate {
         &self,
         clock: &C,
         lane: Lane,
-        plain: Plain,
+        plain: PlainRequest,
     ) -> Option<Result<Ticket, Refusal>> {
         self.express_on(clock, (lane, self.rows.own_row(lane)?), plain)
     }
@@ -114,7 +114,7 @@ impl Gate {
         &self,
         clock: &C,
         lane: Lane,
-        plain: Plain,
+        plain: PlainRequest,
     ) -> Option<Result<Ticket, Refusal>> {
         if self.rows.own_row(lane).is_some() {
             return None;
@@ -127,8 +127,8 @@ impl Gate {
     fn express_on<C: Clock>(
         &self,
         clock: &C,
-        (lane, row): (Lane, Row),
-        plain: Plain,
+        (lane, row): (Lane, CounterRow),
+        plain: PlainRequest,
     ) -> Option<Result<Ticket, Refusal>> {
         let slot = plain.slot;
         // Before anything that takes time, so that where these lines are far away they come together.
@@ -142,7 +142,7 @@ impl Gate {
         if !is_served || head.generation != slot.generation {
             return None;
         }
-        let desk = Desk::of(&row, slot, plain.direction)?;
+        let desk = ExpressCounters::of(&row, slot, plain.direction)?;
         if !self.is_calm(&desk, lane, now_ns) {
             return None;
         }
@@ -168,7 +168,7 @@ impl Gate {
 
     /// Whether the scopes let a request in without a look at their limits.
     #[inline(always)]
-    fn is_calm(&self, desk: &Desk, lane: Lane, now_ns: u64) -> bool {
+    fn is_calm(&self, desk: &ExpressCounters, lane: Lane, now_ns: u64) -> bool {
         match desk.inbound {
             Some((totals, _places)) => {
                 self.is_calm_seat(now_ns, totals) || self.scopes_have_room(now_ns, lane)
@@ -184,7 +184,7 @@ impl Gate {
         &self,
         clock: &C,
         lane: Lane,
-        plain: Plain,
+        plain: PlainRequest,
     ) -> Option<Result<Ticket, Refusal>> {
         let slot = plain.slot;
         if !self.board.head(slot.index)?.needs.any(Needs::CONCURRENCY) {
@@ -198,7 +198,7 @@ impl Gate {
         {
             return None;
         }
-        let desk = Desk::of(&self.rows.row(lane)?, slot, plain.direction)?;
+        let desk = ExpressCounters::of(&self.rows.row(lane)?, slot, plain.direction)?;
         if !self.is_calm(&desk, lane, now_ns) {
             return None;
         }
@@ -232,14 +232,14 @@ impl Gate {
     fn ask_window<C: Clock>(
         &self,
         clock: &C,
-        (lane, desk, node): (Lane, &Desk, Node),
-        plain: Plain,
+        (lane, desk, node): (Lane, &ExpressCounters, Node),
+        plain: PlainRequest,
         (now_ns, limit): (u64, u32),
     ) -> Result<(), Option<Refusal>> {
         let slot = plain.slot;
         match node.admit_at_once(now_ns, ONE, limit) {
-            Some(Admission::Admitted(_epoch)) => Ok(()),
-            Some(Admission::Full {
+            Some(WindowAdmission::Admitted(_epoch)) => Ok(()),
+            Some(WindowAdmission::Full {
                 passed,
                 retry_after_ns,
             }) => Err(self.refuse_full(desk, slot, (passed, limit, retry_after_ns), now_ns)),
@@ -257,20 +257,20 @@ impl Gate {
         &self,
         clock: &C,
         lane: Lane,
-        plain: Plain,
+        plain: PlainRequest,
         now_ns: u64,
     ) -> Result<(), Option<Refusal>> {
         let slot = plain.slot;
         let limit = self.board.names(slot.index).ok_or(None)?.qps_limit;
         let node = self.ledger.node(slot.index).ok_or(None)?;
         match node.admit(clock, now_ns, ONE, node.room(now_ns, limit)) {
-            Admission::Admitted(_epoch) => Ok(()),
-            Admission::Full {
+            WindowAdmission::Admitted(_epoch) => Ok(()),
+            WindowAdmission::Full {
                 passed,
                 retry_after_ns,
             } => {
                 let row = self.rows.row(lane).ok_or(None)?;
-                let desk = Desk::of(&row, slot, plain.direction).ok_or(None)?;
+                let desk = ExpressCounters::of(&row, slot, plain.direction).ok_or(None)?;
                 Err(self.refuse_full(&desk, slot, (passed, limit, retry_after_ns), now_ns))
             }
         }
@@ -281,7 +281,7 @@ impl Gate {
     #[inline(always)]
     fn refuse_full(
         &self,
-        desk: &Desk,
+        desk: &ExpressCounters,
         slot: Slot,
         (passed, limit, room_ns): (u32, u32, u64),
         now_ns: u64,
@@ -303,7 +303,7 @@ impl Gate {
 
     /// The breaker is not closed. It refuses at once while it is open, but flow rules come before it.
     #[inline(never)]
-    fn refuse_open(&self, lane: Lane, plain: Plain, now_ns: u64) -> Option<Refusal> {
+    fn refuse_open(&self, lane: Lane, plain: PlainRequest, now_ns: u64) -> Option<Refusal> {
         let slot = plain.slot;
         let (names, breaker) = self.board.short_names(slot.index)?;
         let state = self.ledger.state(names.breaker_state)?;
@@ -317,7 +317,7 @@ impl Gate {
         }
         let shown = breaker.shown(state.opened_by());
         state.count_refused(false, shown, now_ns);
-        let desk = Desk::of(&self.rows.row(lane)?, slot, plain.direction)?;
+        let desk = ExpressCounters::of(&self.rows.row(lane)?, slot, plain.direction)?;
         desk.refuse(RefusalKind::Degrade);
         Some(Refusal::breaker(names.other_rule, shown, left_ns).spread(now_ns))
     }
@@ -326,7 +326,7 @@ impl Gate {
     #[inline(always)]
     pub(super) fn exit_express(
         &self,
-        row: &Row,
+        row: &CounterRow,
         ticket: &Ticket,
         outcome: Outcome,
         now_ns: u64,
@@ -334,7 +334,7 @@ impl Gate {
         if !self.seated() {
             return None;
         }
-        let desk = Desk::of(row, ticket.slot(), ticket.direction())?;
+        let desk = ExpressCounters::of(row, ticket.slot(), ticket.direction())?;
         let rt_ns = now_ns.saturating_sub(ticket.entered_ns);
         if let Some(state) = ticket.breaker_state() {
             self.complete_short(ticket, state, (outcome, rt_ns), now_ns)?;
@@ -363,7 +363,7 @@ impl Gate {
         let state = self.ledger.state(line)?;
         let is_bad = breaker.is_bad(rt_ns, matches!(outcome, Outcome::Error));
         let epoch = breaker.interval.epoch(now_ns);
-        let tally = Tally::of(count_at_once(state.second(), epoch, is_bad)?);
+        let tally = BreakerTally::of(count_at_once(state.second(), epoch, is_bad)?);
         // Where nothing was bad, a closed breaker stays closed, and one in another state is not for a request
         // that passed it while it was closed to change.
         if tally.bad() != 0 {
@@ -374,8 +374,8 @@ impl Gate {
 
     /// Lets a completion that is in the tally decide, where there may be something to decide.
     #[inline(never)]
-    fn judge_closely(&self, ticket: &Ticket, (is_bad, tally): (bool, Tally), now_ns: u64) {
-        let Some(Passed {
+    fn judge_closely(&self, ticket: &Ticket, (is_bad, tally): (bool, BreakerTally), now_ns: u64) {
+        let Some(PassedBreaker {
             state: line,
             generation,
             ..

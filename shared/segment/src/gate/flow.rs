@@ -4,11 +4,11 @@ use tidegate_abi::board::Needs;
 use tidegate_abi::decision::{Reason, RefusalKind};
 use tidegate_limits::quirks::Quirks;
 
-use super::walk::{Waiting, Walk};
-use super::{Ask, Gate, Place, Refusal, Request, Step, Verdict};
-use crate::board::Record;
+use super::walk::{WaitingDecision, Walk};
+use super::{Ask, Gate, GateVerdict, Place, Refusal, Request, Step};
+use crate::board::ResourceRecord;
 use crate::clock::Clock;
-use crate::ledger::{Admission, Cell, Node};
+use crate::ledger::{Cell, Node, WindowAdmission};
 
 impl Gate {
     /// Checks the resource's plain flow rules. The place in flight is reserved first and the pass
@@ -17,7 +17,7 @@ impl Gate {
     pub(super) fn check_flow<C: Clock>(
         &self,
         ask: &Ask<'_, C>,
-        record: &Record,
+        record: &ResourceRecord,
     ) -> Result<Place, Refusal> {
         let Some(node) = self.ledger.node(ask.slot.index) else {
             return Ok(Place::Open);
@@ -56,10 +56,10 @@ impl Gate {
         &self,
         ask: &Ask<'_, C>,
         request: Request<'a>,
-        record: &Record,
+        record: &ResourceRecord,
     ) -> Step<'a> {
         let refusal = match self.decide_plain(ask, record) {
-            Ok(place) => return Step::Done(Verdict::Admitted(ask.admit(place))),
+            Ok(place) => return Step::Done(GateVerdict::Admitted(ask.admit(place))),
             Err(refusal) => refusal,
         };
         let full = matches!(
@@ -72,16 +72,23 @@ impl Gate {
         // With quirks all rules are in the table.
         let wait = node.and_then(|node| node.borrow(ask.clock, ask.now_ns, loan, Quirks::None));
         let Some(wait_ns) = wait else {
-            return Step::Done(Verdict::Refused(ask.refuse(refusal)));
+            return Step::Done(GateVerdict::Refused(ask.refuse(refusal)));
         };
         self.ledger.count_wait(ask.slot);
         let generation = self.board.rules_generation();
         let begun = Walk::begin(ask.slot, request, ask.now_ns, generation);
         let walk = Walk::borrowed(&begun, record, wait_ns);
-        Step::Wait(Waiting::new(ask.now_ns.saturating_add(wait_ns), &walk))
+        Step::Wait(WaitingDecision::new(
+            ask.now_ns.saturating_add(wait_ns),
+            &walk,
+        ))
     }
 
-    fn take_plain_place<C>(&self, ask: &Ask<'_, C>, record: &Record) -> Result<Cell, Refusal> {
+    fn take_plain_place<C>(
+        &self,
+        ask: &Ask<'_, C>,
+        record: &ResourceRecord,
+    ) -> Result<Cell, Refusal> {
         let (limit, rule) = (record.concurrency_limit, record.concurrency_rule);
         let (node, count) = (self.ledger.node(ask.slot.index), ask.request.count);
         let looks = node.is_none_or(|node| node.refused_lately(ask.now_ns));
@@ -96,7 +103,13 @@ impl Gate {
 
     /// Counts what the rules in observe mode would have refused.
     #[cold]
-    fn observe<C: Clock>(&self, ask: &Ask<'_, C>, record: &Record, node: Node, place: Place) {
+    fn observe<C: Clock>(
+        &self,
+        ask: &Ask<'_, C>,
+        record: &ResourceRecord,
+        node: Node,
+        place: Place,
+    ) {
         let count = ask.request.count;
         if record.needs.any(Needs::OBSERVED_CONCURRENCY) {
             let inflight = self.ledger.node_inflight(&self.board, ask.slot);
@@ -111,12 +124,12 @@ impl Gate {
             let counted = record.needs.any(Needs::QPS);
             let asked = if counted { 0 } else { count };
             let limit = record.observed_qps_limit;
-            if let Admission::Full { passed, .. } = node.peek(ask.now_ns, asked, limit) {
+            if let WindowAdmission::Full { passed, .. } = node.peek(ask.now_ns, asked, limit) {
                 let before = passed.saturating_sub(count.saturating_sub(asked));
                 node.count_observed(false, (before, limit), ask.now_ns);
             }
             if !counted {
-                let _always: Admission = node.admit(ask.clock, ask.now_ns, count, u32::MAX);
+                let _always: WindowAdmission = node.admit(ask.clock, ask.now_ns, count, u32::MAX);
             }
         }
     }
@@ -124,11 +137,11 @@ impl Gate {
 
 /// Counts the pass in the node's window, if its QPS limit allows it.
 #[inline]
-fn pass<C: Clock>(ask: &Ask<'_, C>, record: &Record, node: Node) -> Result<(), Refusal> {
+fn pass<C: Clock>(ask: &Ask<'_, C>, record: &ResourceRecord, node: Node) -> Result<(), Refusal> {
     let limit = node.room(ask.now_ns, record.qps_limit);
     match node.admit(ask.clock, ask.now_ns, ask.request.count, limit) {
-        Admission::Admitted(_epoch) => Ok(()),
-        Admission::Full {
+        WindowAdmission::Admitted(_epoch) => Ok(()),
+        WindowAdmission::Full {
             passed,
             retry_after_ns,
         } => {

@@ -30,16 +30,16 @@ mod walk;
 
 pub use part::Parts;
 pub use refusal::Refusal;
-pub use request::{Arg, BREAKERS, Name, Pass, Request, VALUES};
-pub use ticket::{Plain, Ticket};
-pub use walk::Waiting;
+pub use request::{Arg, BREAKERS, Pass, Request, RequestName, VALUES};
+pub use ticket::{PlainRequest, Ticket};
+pub use walk::WaitingDecision;
 
 use tidegate_abi::board::{CalmWord, Needs, SeatWord, seat};
 use tidegate_abi::decision::{Direction, Outcome, RefusalKind};
 
-use self::request::Kept;
+use self::request::PassExtras;
 use self::walk::Walk;
-use crate::board::{Board, Record, Slot, split};
+use crate::board::{Board, ResourceRecord, Slot, split};
 use crate::clock::Clock;
 use crate::lane::{self, Lane};
 use crate::ledger::{Cell, Ledger, SeatRows, Totals};
@@ -63,7 +63,7 @@ pub struct Gate {
 
 /// The answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum GateVerdict {
     /// Go on.
     Admitted(Pass),
     /// Do not.
@@ -81,9 +81,9 @@ pub enum Verdict {
 #[derive(Debug, Clone, Copy)]
 pub enum Step<'a> {
     /// Decided.
-    Done(Verdict),
+    Done(GateVerdict),
     /// Wait, then [`Gate::resume`].
-    Wait(Waiting<'a>),
+    Wait(WaitingDecision<'a>),
 }
 
 /// Needs that the short way serves.
@@ -92,7 +92,7 @@ const PLAIN: u32 =
 
 /// What a decision writes to: its thread's cell and totals.
 #[derive(Debug, Clone, Copy)]
-struct Books {
+struct ThreadCounters {
     cell: Cell,
     totals: Totals,
 }
@@ -114,7 +114,7 @@ struct Ask<'a, C> {
     now_ns: u64,
     slot: Slot,
     request: &'a Request<'a>,
-    books: Books,
+    books: ThreadCounters,
 }
 
 impl Gate {
@@ -173,10 +173,10 @@ impl Gate {
         slot: Slot,
         request: Request<'a>,
     ) -> Step<'a> {
-        let plain = Plain::of(slot, &request);
+        let plain = PlainRequest::of(slot, &request);
         match plain.and_then(|plain| self.express(clock, lane, plain)) {
-            Some(Ok(ticket)) => Step::Done(Verdict::Admitted(ticket.into())),
-            Some(Err(refusal)) => Step::Done(Verdict::Refused(refusal)),
+            Some(Ok(ticket)) => Step::Done(GateVerdict::Admitted(ticket.into())),
+            Some(Err(refusal)) => Step::Done(GateVerdict::Refused(refusal)),
             None => self.enter_at_length(clock, lane, slot, request),
         }
     }
@@ -191,23 +191,23 @@ impl Gate {
         request: Request<'a>,
     ) -> Step<'a> {
         let lane = lane::taken(lane);
-        let plain = Plain::of(slot, &request);
+        let plain = PlainRequest::of(slot, &request);
         let express = plain.and_then(|plain| {
             self.express_shared(clock, lane, plain)
                 .or_else(|| self.express_in_place(clock, lane, plain))
         });
         match express {
-            Some(Ok(ticket)) => return Step::Done(Verdict::Admitted(ticket.into())),
-            Some(Err(refusal)) => return Step::Done(Verdict::Refused(refusal)),
+            Some(Ok(ticket)) => return Step::Done(GateVerdict::Admitted(ticket.into())),
+            Some(Err(refusal)) => return Step::Done(GateVerdict::Refused(refusal)),
             None => {}
         }
         let request = self.with_held_parts(request);
         let now_ns = clock.now_ns();
         if !self.seated() {
-            return Step::Done(Verdict::Stale);
+            return Step::Done(GateVerdict::Stale);
         }
         let Some(books) = self.books(lane, slot) else {
-            return Step::Done(Verdict::Stale);
+            return Step::Done(GateVerdict::Stale);
         };
         let ask = Ask {
             clock,
@@ -221,7 +221,7 @@ impl Gate {
             return Step::Done(self.contended(&ask));
         };
         if record.generation != slot.generation {
-            return Step::Done(Verdict::Stale);
+            return Step::Done(GateVerdict::Stale);
         }
         if record.needs.0 & !PLAIN == 0 {
             return if request.prioritized {
@@ -236,15 +236,19 @@ impl Gate {
 
     /// The short way: no rule of the table is concerned.
     #[inline]
-    fn enter_plain<C: Clock>(&self, ask: &Ask<'_, C>, record: &Record) -> Verdict {
+    fn enter_plain<C: Clock>(&self, ask: &Ask<'_, C>, record: &ResourceRecord) -> GateVerdict {
         match self.decide_plain(ask, record) {
-            Ok(place) => Verdict::Admitted(ask.admit(place)),
-            Err(refusal) => Verdict::Refused(ask.refuse(refusal)),
+            Ok(place) => GateVerdict::Admitted(ask.admit(place)),
+            Err(refusal) => GateVerdict::Refused(ask.refuse(refusal)),
         }
     }
 
     #[inline]
-    fn decide_plain<C: Clock>(&self, ask: &Ask<'_, C>, record: &Record) -> Result<Place, Refusal> {
+    fn decide_plain<C: Clock>(
+        &self,
+        ask: &Ask<'_, C>,
+        record: &ResourceRecord,
+    ) -> Result<Place, Refusal> {
         if matches!(ask.request.direction, Direction::In) {
             self.check_scopes(ask)?;
         }
@@ -255,11 +259,16 @@ impl Gate {
     }
 
     /// Goes on with a request whose wait is over.
-    pub fn resume<'a, C: Clock>(&self, clock: &C, lane: Lane, waiting: &Waiting<'a>) -> Step<'a> {
+    pub fn resume<'a, C: Clock>(
+        &self,
+        clock: &C,
+        lane: Lane,
+        waiting: &WaitingDecision<'a>,
+    ) -> Step<'a> {
         let mut walk = waiting.walk();
         walk.let_go(|node| self.board.is_held(node));
         let Some(books) = self.books_of(lane, &walk) else {
-            return Step::Done(Verdict::Stale);
+            return Step::Done(GateVerdict::Stale);
         };
         let (slot, request) = (walk.slot(), walk.request());
         let ask = Ask {
@@ -275,12 +284,17 @@ impl Gate {
 
     /// Ends a request that waits and will not be resumed: what it held is put back, and it counts as
     /// refused. Its turn in a queue is lost.
-    pub fn abandon<C: Clock>(&self, clock: &C, lane: Lane, waiting: &Waiting<'_>) -> Verdict {
+    pub fn abandon<C: Clock>(
+        &self,
+        clock: &C,
+        lane: Lane,
+        waiting: &WaitingDecision<'_>,
+    ) -> GateVerdict {
         let mut walk = waiting.walk();
         walk.let_go(|node| self.board.is_held(node));
         let (slot, request) = (walk.slot(), walk.request());
         let Some(books) = self.books_of(lane, &walk) else {
-            return Verdict::Stale;
+            return GateVerdict::Stale;
         };
         let ask = Ask {
             clock,
@@ -346,13 +360,13 @@ impl Gate {
         if matches!(pass.direction, Direction::In) {
             books.totals.ended(outcome, rt_ns);
         }
-        if !matches!(pass.kept, Kept::Nothing) {
+        if !matches!(pass.kept, PassExtras::Nothing) {
             self.exit_walked(lane, pass, outcome, now_ns);
         }
     }
 
     /// What a walk that waited writes to; `None` if its seat was taken away, or its slot given back.
-    fn books_of(&self, lane: Lane, walk: &Walk<'_>) -> Option<Books> {
+    fn books_of(&self, lane: Lane, walk: &Walk<'_>) -> Option<ThreadCounters> {
         if !self.seated() {
             return None;
         }
@@ -364,9 +378,9 @@ impl Gate {
     }
 
     #[inline(always)]
-    fn books(&self, lane: Lane, slot: Slot) -> Option<Books> {
+    fn books(&self, lane: Lane, slot: Slot) -> Option<ThreadCounters> {
         let row = self.rows.row(lane)?;
-        Some(Books {
+        Some(ThreadCounters {
             cell: row.cell(slot)?,
             totals: row.totals(),
         })
@@ -374,16 +388,16 @@ impl Gate {
 
     /// The agent published under every try. A decision must end: it admits, and that is counted.
     #[cold]
-    fn contended<C>(&self, ask: &Ask<'_, C>) -> Verdict {
+    fn contended<C>(&self, ask: &Ask<'_, C>) -> GateVerdict {
         if ask.slot.index >= self.board.resources_used() {
-            return Verdict::Stale;
+            return GateVerdict::Stale;
         }
         self.ledger.count_contended(self.seat);
-        Verdict::Admitted(ask.admit(Place::Open))
+        GateVerdict::Admitted(ask.admit(Place::Open))
     }
 }
 
-impl Books {
+impl ThreadCounters {
     /// Makes sure that the sums look at this lane before it writes its cell for the first time.
     #[inline(always)]
     fn mark(self) {

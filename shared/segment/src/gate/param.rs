@@ -7,11 +7,11 @@ use tidegate_limits::param::value_pacing::ValuePacing;
 use tidegate_limits::strict::ValueLimit;
 use tidegate_limits::verdict::Verdict;
 
-use super::request::{Arg, Held, VALUES, remember};
-use super::walk::{Answer, Asked, Walk};
+use super::request::{Arg, PassHoldings, VALUES, remember};
+use super::walk::{Answer, TimedRule, Walk};
 use super::{Gate, Refusal};
 use crate::board::{ParamLimit, ParamRule};
-use crate::ledger::{Stepped, ValueKey};
+use crate::ledger::{StepResult, ValueKey};
 
 const NS_PER_S: u64 = 1_000_000_000;
 
@@ -67,7 +67,7 @@ impl Gate {
     /// What earlier values took stays taken.
     pub(super) fn look_at_param(
         &self,
-        asked: &Asked<'_>,
+        asked: &TimedRule<'_>,
         param: &ParamRule,
         walk: &mut Walk<'_>,
     ) -> Answer {
@@ -97,7 +97,7 @@ impl Gate {
 
     /// The index to look at. In Sentinel the first call turns one from the end into one from the
     /// beginning, for all calls after it.
-    fn index(&self, asked: &Asked<'_>, index: i32, args: usize) -> i32 {
+    fn index(&self, asked: &TimedRule<'_>, index: i32, args: usize) -> i32 {
         let state = self.ledger.state(asked.rule.state);
         let (Some(state), true, true) = (state, index < 0, asked.rule.quirks.wanted()) else {
             return index;
@@ -119,7 +119,7 @@ impl Gate {
 
     fn look_at_value(
         &self,
-        asked: &Asked<'_>,
+        asked: &TimedRule<'_>,
         param: &ParamRule,
         value: u64,
         walk: &mut Walk<'_>,
@@ -151,7 +151,7 @@ impl Gate {
     /// it, since a request that still waits does not run.
     fn look_at_running(
         &self,
-        asked: &Asked<'_>,
+        asked: &TimedRule<'_>,
         key: Option<ValueKey>,
         limit: u32,
         walk: &mut Walk<'_>,
@@ -179,7 +179,7 @@ impl Gate {
     ///
     /// # Errors
     /// The refusal of the rule whose limit is reached by now; no call is begun then.
-    pub(super) fn begin_values(&self, walk: &Walk<'_>) -> Result<Held, Refusal> {
+    pub(super) fn begin_values(&self, walk: &Walk<'_>) -> Result<PassHoldings, Refusal> {
         let seat = (self.seat, self.generation);
         let mut held = walk.held;
         for run in walk.runs.iter().flatten() {
@@ -204,7 +204,7 @@ impl Gate {
     }
 
     /// Ends the calls of values that a request counts for.
-    pub(super) fn end_values(&self, held: &Held) {
+    pub(super) fn end_values(&self, held: &PassHoldings) {
         for key in held.values.iter().flatten() {
             self.ledger.end_run((self.seat, self.generation), *key);
         }
@@ -224,7 +224,7 @@ fn argument<'a>(args: &[Arg<'a>], index: i32) -> Arg<'a> {
 }
 
 /// The step of a rule for a limit; `None` for calls that run at once.
-fn value_step(asked: &Asked<'_>, param: &ParamRule, limit: u32) -> Option<ValueStep> {
+fn value_step(asked: &TimedRule<'_>, param: &ParamRule, limit: u32) -> Option<ValueStep> {
     match param.limit {
         ParamLimit::Bucket { burst, duration_s } => Some(ValueStep::Bucket(TokenBucket::new(
             limit, burst, duration_s,
@@ -249,7 +249,7 @@ fn value_step(asked: &Asked<'_>, param: &ParamRule, limit: u32) -> Option<ValueS
 
 impl ValueStep {
     /// One step; a rule that only observes takes nothing where it would have refused.
-    fn run(self, asked: &Asked<'_>, held: Option<u64>, count: u32) -> Stepped<Verdict> {
+    fn run(self, asked: &TimedRule<'_>, held: Option<u64>, count: u32) -> StepResult<Verdict> {
         let now_ns = whole_ms(asked.now_ns);
         match self {
             Self::Bucket(bucket) => bucket.step(held, now_ns, count),
@@ -266,7 +266,7 @@ impl ValueStep {
     }
 
     /// How much a state has left, in the step's own measure.
-    fn left(self, asked: &Asked<'_>, state: u64) -> u64 {
+    fn left(self, asked: &TimedRule<'_>, state: u64) -> u64 {
         match self {
             Self::Bucket(bucket) => u64::from(bucket.tokens(Some(state), whole_ms(asked.now_ns))),
             // The later the last release, the less is left.
@@ -280,7 +280,7 @@ impl ValueStep {
     }
 }
 
-fn answer(asked: &Asked<'_>, verdict: Option<Verdict>, limit: u32) -> Answer {
+fn answer(asked: &TimedRule<'_>, verdict: Option<Verdict>, limit: u32) -> Answer {
     match verdict {
         Some(Verdict::Admit { wait_ns: 0 }) => Answer::Go,
         Some(Verdict::Admit { wait_ns }) => Answer::Wait(wait_ns),
@@ -293,7 +293,7 @@ fn answer(asked: &Asked<'_>, verdict: Option<Verdict>, limit: u32) -> Answer {
 
 /// A request has more values under concurrency rules than it may hold; it will not have fewer next time.
 #[cold]
-fn too_many_values(asked: &Asked<'_>) -> Refusal {
+fn too_many_values(asked: &TimedRule<'_>) -> Refusal {
     let held = u32::try_from(VALUES).unwrap_or(u32::MAX);
     let values = held.saturating_add(1);
     Refusal {
@@ -312,7 +312,7 @@ fn too_many_values(asked: &Asked<'_>) -> Refusal {
 impl Refusal {
     /// A hot-parameter rule refused a value.
     #[cold]
-    fn value(asked: &Asked<'_>, limit: u32, retry_after_ns: Option<u64>) -> Self {
+    fn value(asked: &TimedRule<'_>, limit: u32, retry_after_ns: Option<u64>) -> Self {
         let wait_ns = retry_after_ns.unwrap_or(LONG_WAIT_NS);
         Self {
             kind: RefusalKind::Param,

@@ -18,9 +18,9 @@ pub struct Request<'a> {
     /// May borrow from the next half second where a QPS rule is full.
     pub prioritized: bool,
     /// Who calls.
-    pub origin: Name,
+    pub origin: RequestName,
     /// In which context.
-    pub context: Name,
+    pub context: RequestName,
     /// Arguments that hot-parameter rules look at.
     pub args: &'a [Arg<'a>],
     /// Connections that wait at the caller's own listeners, where it has just looked. A scope takes
@@ -30,7 +30,7 @@ pub struct Request<'a> {
 
 /// An origin or context: its hash, and the node of the resource with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Name {
+pub struct RequestName {
     /// [`tidegate_abi::board::name_hash`] of the name; 0 = empty.
     pub hash: u64,
     /// The node, where rules need one and it was resolved; the resource's own node serves otherwise.
@@ -45,8 +45,8 @@ impl Default for Request<'_> {
             direction: Direction::In,
             class: Class::Normal,
             prioritized: false,
-            origin: Name::default(),
-            context: Name::default(),
+            origin: RequestName::default(),
+            context: RequestName::default(),
             args: &[],
             waiting: None,
         }
@@ -73,18 +73,18 @@ pub struct Pass {
     /// How many requests it stands for.
     pub count: u32,
     /// What else it holds; rules of the table were asked where there is anything.
-    pub(super) kept: Kept,
+    pub(super) kept: PassExtras,
 }
 
 /// What a request holds besides its place in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kept {
+pub(super) enum PassExtras {
     /// Nothing.
     Nothing,
     /// One breaker that was closed.
-    Breaker(Passed),
+    Breaker(PassedBreaker),
     /// What a walk through the rules took.
-    Walked(Held),
+    Walked(PassHoldings),
 }
 
 impl Pass {
@@ -97,37 +97,37 @@ impl Pass {
             waited_ns: 0,
             direction,
             count: 1,
-            kept: Kept::Nothing,
+            kept: PassExtras::Nothing,
         }
     }
 
     /// All that it holds besides its place.
-    pub(super) const fn held(&self) -> Held {
+    pub(super) const fn held(&self) -> PassHoldings {
         match self.kept {
-            Kept::Nothing => Held::NOTHING,
-            Kept::Breaker(passed) => Held {
+            PassExtras::Nothing => PassHoldings::NOTHING,
+            PassExtras::Breaker(passed) => PassHoldings {
                 breakers: [Some(passed), None, None, None],
-                ..Held::NOTHING
+                ..PassHoldings::NOTHING
             },
-            Kept::Walked(held) => held,
+            PassExtras::Walked(held) => held,
         }
     }
 }
 
 /// What else a request holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Held {
+pub(super) struct PassHoldings {
     /// Node of the resource with its origin.
     pub(super) origin: Option<Slot>,
     /// Node of the resource in its context.
     pub(super) context: Option<Slot>,
     /// Breakers it passed.
-    pub(super) breakers: [Option<Passed>; BREAKERS],
+    pub(super) breakers: [Option<PassedBreaker>; BREAKERS],
     /// Values it counts for.
     pub(super) values: [Option<ValueKey>; VALUES],
 }
 
-impl Held {
+impl PassHoldings {
     /// Nothing.
     pub(super) const NOTHING: Self = Self {
         origin: None,
@@ -139,7 +139,7 @@ impl Held {
 
 /// A breaker that a request passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Passed {
+pub(super) struct PassedBreaker {
     /// Line of the breaker's state.
     pub(super) state: u32,
     /// Generation in which it was passed.

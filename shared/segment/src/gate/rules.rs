@@ -7,11 +7,11 @@ use tidegate_limits::verdict::Verdict;
 use tidegate_limits::warm_up::WarmUp;
 use tidegate_limits::window::{BucketLength, Window};
 
-use super::walk::{Answer, Asked, Walk};
+use super::walk::{Answer, TimedRule, Walk};
 use super::{Gate, Refusal};
 use crate::board::{FlowLimit, FlowRule, OriginTest, Slot, Subject, View, WarmUpNumbers};
 use crate::clock::Clock;
-use crate::ledger::{Admission, Node, State};
+use crate::ledger::{Node, RuleState, WindowAdmission};
 use crate::sync::{Ordering, Word};
 
 const NS_PER_MS: u64 = 1_000_000;
@@ -25,7 +25,7 @@ impl Gate {
     pub(super) fn look_at_flow(
         &self,
         clock: &dyn Clock,
-        asked: &Asked<'_>,
+        asked: &TimedRule<'_>,
         flow: &FlowRule,
         walk: &mut Walk<'_>,
     ) -> Answer {
@@ -59,7 +59,7 @@ impl Gate {
 
     fn hold_to(
         &self,
-        asked: &Asked<'_>,
+        asked: &TimedRule<'_>,
         limit: &FlowLimit,
         target: &Target<'_>,
         walk: &mut Walk<'_>,
@@ -90,7 +90,7 @@ impl Gate {
 
     fn look_at_places(
         &self,
-        asked: &Asked<'_>,
+        asked: &TimedRule<'_>,
         target: &Target<'_>,
         limit: u32,
         walk: &mut Walk<'_>,
@@ -111,7 +111,7 @@ impl Gate {
 struct Target<'c> {
     clock: &'c dyn Clock,
     node: Node,
-    state: State,
+    state: RuleState,
     slot: Slot,
     /// Whether the request itself counts on that node.
     own: bool,
@@ -146,7 +146,7 @@ fn subject(view: &View, flow: &FlowRule, walk: &Walk<'_>) -> Option<(Slot, bool)
 
 /// A limit on the node's own window. A prioritized request may borrow from the next bucket.
 fn look_at_window(
-    asked: &Asked<'_>,
+    asked: &TimedRule<'_>,
     target: &Target<'_>,
     limit: u32,
     walk: &mut Walk<'_>,
@@ -154,13 +154,13 @@ fn look_at_window(
     let (number, now_ns, request) = (asked.rule.number, asked.now_ns, walk.request());
     let room = target.node.room(now_ns, limit);
     match target.node.peek(now_ns, request.count, room) {
-        Admission::Admitted(_) => {
+        WindowAdmission::Admitted(_) => {
             if target.own && !asked.observes() {
                 walk.limit_passes(target.slot, limit, number);
             }
             Answer::Go
         }
-        Admission::Full {
+        WindowAdmission::Full {
             passed,
             retry_after_ns,
         } => {
@@ -188,7 +188,7 @@ fn look_at_window(
 /// A limit on a window of the rule's own, of another length than a second. It counts at once: nobody
 /// else looks at it.
 fn count_in_window(
-    asked: &Asked<'_>,
+    asked: &TimedRule<'_>,
     target: &Target<'_>,
     (limit, window_ns): (u32, u64),
     walk: &Walk<'_>,
@@ -229,7 +229,7 @@ fn count_in_window(
 
 /// A limit that holds in every window. It counts at once, as above.
 fn count_strictly(
-    asked: &Asked<'_>,
+    asked: &TimedRule<'_>,
     target: &Target<'_>,
     (limit, window_ns): (u32, u64),
     walk: &Walk<'_>,
@@ -257,14 +257,14 @@ fn count_strictly(
 
 /// Others were quicker at every try. Who is not counted must not pass.
 #[cold]
-fn crowded_out(asked: &Asked<'_>, limit: u32) -> Answer {
+fn crowded_out(asked: &TimedRule<'_>, limit: u32) -> Answer {
     Answer::Refuse(Refusal::qps(asked.rule.number, limit, limit, NS_PER_MS))
 }
 
 /// Takes a turn of a pacing rule; a rule that only observes looks and takes none.
 /// The refusal says the wait that it would have taken, and the longest allowed, in ms.
 fn take_turn(
-    asked: &Asked<'_>,
+    asked: &TimedRule<'_>,
     word: &Word,
     max_wait_ns: u64,
     step: impl Fn(u64) -> (Verdict, u64),
@@ -292,7 +292,7 @@ fn take_turn(
 }
 
 #[cold]
-fn queue(asked: &Asked<'_>, max_wait_ns: u64, retry_after_ns: Option<u64>) -> Refusal {
+fn queue(asked: &TimedRule<'_>, max_wait_ns: u64, retry_after_ns: Option<u64>) -> Refusal {
     let ms = |ns: u64| u32::try_from(ns.div_ceil(NS_PER_MS)).unwrap_or(u32::MAX);
     let room_ns = retry_after_ns.unwrap_or(LONG_WAIT_NS);
     let wait_ms = ms(max_wait_ns.saturating_add(room_ns));
@@ -301,7 +301,7 @@ fn queue(asked: &Asked<'_>, max_wait_ns: u64, retry_after_ns: Option<u64>) -> Re
 }
 
 /// The warm-up bucket, filled for this second.
-fn warming(asked: &Asked<'_>, target: &Target<'_>, numbers: WarmUpNumbers) -> (WarmUp, u64) {
+fn warming(asked: &TimedRule<'_>, target: &Target<'_>, numbers: WarmUpNumbers) -> (WarmUp, u64) {
     let WarmUpNumbers {
         count,
         period_s,
@@ -319,7 +319,7 @@ fn warming(asked: &Asked<'_>, target: &Target<'_>, numbers: WarmUpNumbers) -> (W
 }
 
 fn look_at_warm_up(
-    asked: &Asked<'_>,
+    asked: &TimedRule<'_>,
     target: &Target<'_>,
     numbers: WarmUpNumbers,
     walk: &mut Walk<'_>,
@@ -345,7 +345,7 @@ fn look_at_warm_up(
 }
 
 fn pace_warming(
-    asked: &Asked<'_>,
+    asked: &TimedRule<'_>,
     target: &Target<'_>,
     numbers: WarmUpNumbers,
     max_wait_ns: u64,

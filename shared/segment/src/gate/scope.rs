@@ -2,7 +2,7 @@
 
 use tidegate_abi::board::{CalmWord, ScopeWord, ShareWord, seat};
 use tidegate_abi::decision::{Class, LossMode, Reason, ScopeState};
-use tidegate_limits::fairness::{self, Held, Limits, Share};
+use tidegate_limits::fairness::{self, InFlightCounts, OverloadLimits, ServiceShare};
 use tidegate_limits::law::{FAR_OVER, is_surge};
 
 use super::{Ask, Gate, Refusal};
@@ -82,7 +82,7 @@ impl Gate {
     /// What a scope and the caller's service in it hold: in flight, or waiting to be accepted (the law's N).
     /// The scope's has what other tenants held in the last tick. `known` = what the caller knows to wait in its
     /// own accept queue.
-    fn held(&self, scope: u32, known: Option<u32>) -> Held {
+    fn held(&self, scope: u32, known: Option<u32>) -> InFlightCounts {
         let held = self.ledger.scope_held(&self.board, scope, self.seat);
         let waiting = known.unwrap_or_else(|| self.board.accept_queue(scope));
         // A service without a cgroup of its own that shows no listener is taken for the one that they
@@ -90,7 +90,7 @@ impl Gate {
         let own = self.board.seat_scope(self.seat);
         let of_own = known.unwrap_or_else(|| self.board.accept_queue(own));
         let others = self.board.others(scope);
-        Held {
+        InFlightCounts {
             all: held.all.saturating_add(waiting).saturating_add(others),
             own: held.own.saturating_add(of_own),
         }
@@ -197,9 +197,8 @@ impl Gate {
         let cutoff = self.board.scope_cutoff(scope);
         let held = self.held(scope, ask.request.waiting);
         let share = self.board.seat_share(self.seat, scope == HOST);
-        let share = share.map_or(Share::ALL, |ShareWord { guaranteed, limit }| Share {
-            guaranteed,
-            limit,
+        let share = share.map_or(ServiceShare::ALL, |ShareWord { guaranteed, limit }| {
+            ServiceShare { guaranteed, limit }
         });
         let admitted = fairness::admits(limits(word), share, level, cutoff, held);
         let under = (!admitted).then_some(level < cutoff);
@@ -208,8 +207,8 @@ impl Gate {
     }
 }
 
-const fn limits(word: ScopeWord) -> Limits {
-    Limits {
+const fn limits(word: ScopeWord) -> OverloadLimits {
+    OverloadLimits {
         tight: word.tight,
         entry: word.entry,
     }

@@ -3,13 +3,13 @@
 use tidegate_abi::board::Needs;
 use tidegate_abi::decision::{Direction, LossMode, Outcome, Reason, RefusalKind};
 use tidegate_limits::number::{whole, whole_ms};
-use tidegate_limits::system::{Mark, Measured};
+use tidegate_limits::system::{SystemReadings, SystemThreshold};
 
 use super::walk::Walk;
 use super::{Ask, Gate, Pass, Refusal};
 use crate::board::{AgentLife, Slot, SystemRules, View};
 use crate::clock::Clock;
-use crate::ledger::{Admission, Node};
+use crate::ledger::{Node, WindowAdmission};
 
 /// When to come again after a system rule refused, ns: about a window.
 const WAIT_NS: u64 = 1_000_000_000;
@@ -42,7 +42,7 @@ impl Gate {
         }
     }
 
-    fn measure(&self, system: &SystemRules, node: Node, now_ns: u64) -> Measured {
+    fn measure(&self, system: &SystemRules, node: Node, now_ns: u64) -> SystemReadings {
         let now_ns = at(system.quirks.wanted(), now_ns);
         // What an agent that is gone has measured must not refuse for ever.
         let (load, cpu) = match self.board.agent_life(now_ns) {
@@ -51,7 +51,7 @@ impl Gate {
             | AgentLife::Grace
             | AgentLife::Lost(LossMode::Last | LossMode::Closed) => self.board.samples(),
         };
-        Measured {
+        SystemReadings {
             passed: node.window(now_ns).sum(),
             inflight: self.ledger.scope_inflight(&self.board, 0),
             average_rt_ms: node.average_rt_ms(now_ns),
@@ -69,7 +69,8 @@ impl Gate {
             return;
         }
         if let Some(node) = self.inbound() {
-            let _always: Admission = node.admit(ask.clock, ask.now_ns, ask.request.count, u32::MAX);
+            let _always: WindowAdmission =
+                node.admit(ask.clock, ask.now_ns, ask.request.count, u32::MAX);
         }
     }
 
@@ -105,28 +106,28 @@ fn at(quirks: bool, now_ns: u64) -> u64 {
 }
 
 #[cold]
-fn refusal(system: &SystemRules, mark: Mark, measured: &Measured) -> Refusal {
+fn refusal(system: &SystemRules, mark: SystemThreshold, measured: &SystemReadings) -> Refusal {
     let marks = &system.marks;
     let shown = |value: f64| u32::try_from(whole(value)).unwrap_or(u32::MAX);
     let limit = |mark: Option<f64>| mark.map_or(0, shown);
     let (reason, value, limit) = match mark {
-        Mark::Qps => (Reason::Qps, measured.passed, limit(marks.qps)),
-        Mark::Concurrency => (
+        SystemThreshold::Qps => (Reason::Qps, measured.passed, limit(marks.qps)),
+        SystemThreshold::Concurrency => (
             Reason::Concurrency,
             measured.inflight,
             limit(marks.concurrency),
         ),
-        Mark::AverageRt => (
+        SystemThreshold::AverageRt => (
             Reason::AvgRt,
             shown(measured.average_rt_ms),
             limit(marks.average_rt_ms),
         ),
-        Mark::Load => (
+        SystemThreshold::Load => (
             Reason::Load,
             shown(measured.load.unwrap_or(0.0)),
             limit(marks.load),
         ),
-        Mark::Cpu => {
+        SystemThreshold::Cpu => {
             let percent = |share: Option<f64>| shown(share.unwrap_or(0.0) * 100.0);
             (Reason::Cpu, percent(measured.cpu), percent(marks.cpu))
         }

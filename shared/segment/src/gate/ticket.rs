@@ -2,13 +2,13 @@
 
 use tidegate_abi::decision::Direction;
 
-use super::request::{Kept, Passed};
+use super::request::{PassExtras, PassedBreaker};
 use super::{Pass, Request};
 use crate::board::Slot;
 
 /// One request that asks for nothing but what the express way knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Plain {
+pub struct PlainRequest {
     /// The resource.
     pub slot: Slot,
     /// Which way the work goes.
@@ -35,7 +35,7 @@ pub struct Ticket {
 const OUTBOUND: u64 = 1 << 48;
 const PASSED: u64 = 1 << 32;
 
-impl Plain {
+impl PlainRequest {
     /// The request, if it is plain.
     #[inline(always)]
     pub const fn of(slot: Slot, request: &Request<'_>) -> Option<Self> {
@@ -99,9 +99,9 @@ impl Ticket {
     }
 
     /// The breaker that it passed.
-    pub(super) const fn passed(self) -> Option<Passed> {
+    pub(super) const fn passed(self) -> Option<PassedBreaker> {
         match self.breaker_state() {
-            Some(state) => Some(Passed {
+            Some(state) => Some(PassedBreaker {
                 state,
                 generation: (self.breaker >> 48) as u16,
                 probe: false,
@@ -111,7 +111,7 @@ impl Ticket {
     }
 
     #[inline(always)]
-    pub(super) const fn of(plain: Plain, entered_ns: u64, breaker: u64) -> Self {
+    pub(super) const fn of(plain: PlainRequest, entered_ns: u64, breaker: u64) -> Self {
         let outbound = match plain.direction {
             Direction::In => 0,
             Direction::Out => OUTBOUND,
@@ -134,7 +134,9 @@ impl From<Ticket> for Pass {
     #[inline]
     fn from(ticket: Ticket) -> Self {
         Self {
-            kept: ticket.passed().map_or(Kept::Nothing, Kept::Breaker),
+            kept: ticket
+                .passed()
+                .map_or(PassExtras::Nothing, PassExtras::Breaker),
             ..Self::plain(ticket.slot(), ticket.entered_ns, ticket.direction())
         }
     }
@@ -145,11 +147,11 @@ impl Pass {
     #[inline(always)]
     pub const fn ticket(&self) -> Option<Ticket> {
         let breaker = match self.kept {
-            Kept::Nothing => 0,
-            Kept::Breaker(passed) => passed_word(passed.state, passed.generation),
-            Kept::Walked(_) => return None,
+            PassExtras::Nothing => 0,
+            PassExtras::Breaker(passed) => passed_word(passed.state, passed.generation),
+            PassExtras::Walked(_) => return None,
         };
-        let plain = Plain {
+        let plain = PlainRequest {
             slot: self.slot,
             direction: self.direction,
         };

@@ -5,9 +5,9 @@ use tidegate_abi::decision::{Direction, Mode, Outcome, Reason, RefusalKind};
 use tidegate_limits::number::whole_ms;
 
 use super::param::Run;
-use super::request::{Held, Kept, VALUES};
-use super::{Ask, Gate, Pass, Refusal, Request, Step, Verdict};
-use crate::board::{Record, Rule, RuleKind, Slot, View};
+use super::request::{PassExtras, PassHoldings, VALUES};
+use super::{Ask, Gate, GateVerdict, Pass, Refusal, Request, Step};
+use crate::board::{BoardRule, ResourceRecord, RuleKind, Slot, View};
 use crate::clock::Clock;
 use crate::lane::Lane;
 
@@ -18,12 +18,12 @@ mod use_buckets;
 
 /// A decision that waits.
 #[derive(Debug, Clone, Copy)]
-pub struct Waiting<'a> {
+pub struct WaitingDecision<'a> {
     until_ns: u64,
     walk: Walk<'a>,
 }
 
-impl<'a> Waiting<'a> {
+impl<'a> WaitingDecision<'a> {
     /// When to go on, monotonic ns.
     pub const fn until_ns(&self) -> u64 {
         self.until_ns
@@ -82,7 +82,7 @@ pub(super) struct Walk<'a> {
     pub(super) runs: [Option<Run>; VALUES],
     /// Sentinel looks before a wait and counts after it, whatever has passed meanwhile.
     pub(super) looked_before: bool,
-    pub(super) held: Held,
+    pub(super) held: PassHoldings,
 }
 
 /// What a rule answers.
@@ -117,16 +117,16 @@ impl<'a> Walk<'a> {
             limits: [Limits::NONE; NODES],
             runs: [None; VALUES],
             looked_before: false,
-            held: Held {
+            held: PassHoldings {
                 origin: request.origin.node,
                 context: request.context.node,
-                ..Held::NOTHING
+                ..PassHoldings::NOTHING
             },
         }
     }
 
     /// A request on a plain resource that has borrowed its pass there and waits for it.
-    pub(super) fn borrowed(begun: &Self, record: &Record, wait_ns: u64) -> Self {
+    pub(super) fn borrowed(begun: &Self, record: &ResourceRecord, wait_ns: u64) -> Self {
         let mut walk = Self {
             borrowed: Some(begun.slot),
             kind: RefusalKind::Flow,
@@ -183,7 +183,7 @@ impl<'a> Walk<'a> {
 
     /// A borrowed pass is counted on its node already. In Sentinel it also skips the flow rules and
     /// breakers that follow.
-    fn borrow(&mut self, node: Slot, rule: &Rule, rules: u32) {
+    fn borrow(&mut self, node: Slot, rule: &BoardRule, rules: u32) {
         self.borrowed = Some(node);
         if rule.quirks.wanted() {
             self.next = rules;
@@ -217,7 +217,7 @@ impl Gate {
                 walk.waited_ns = walk.waited_ns.saturating_add(wait_ns);
                 self.ledger.count_wait(ask.slot);
                 let until_ns = ask.now_ns.saturating_add(wait_ns);
-                Step::Wait(Waiting { until_ns, walk })
+                Step::Wait(WaitingDecision { until_ns, walk })
             }
         }
     }
@@ -228,7 +228,7 @@ impl Gate {
         &self,
         ask: &Ask<'_, C>,
         view: &View,
-        record: &Record,
+        record: &ResourceRecord,
         walk: &mut Walk<'_>,
     ) -> Answer {
         walk.go_over(view, record);
@@ -270,7 +270,7 @@ impl Gate {
         &self,
         ask: &Ask<'_, C>,
         view: &View,
-        rule: &Rule,
+        rule: &BoardRule,
         walk: &mut Walk<'_>,
     ) -> Answer {
         let now_ns = if rule.quirks.wanted() {
@@ -278,7 +278,7 @@ impl Gate {
         } else {
             ask.now_ns
         };
-        let asked = Asked {
+        let asked = TimedRule {
             rule,
             view: *view,
             now_ns,
@@ -312,7 +312,7 @@ impl Gate {
         }
     }
 
-    fn count_refused(&self, rule: &Rule, refusal: &Refusal, now_ns: u64) {
+    fn count_refused(&self, rule: &BoardRule, refusal: &Refusal, now_ns: u64) {
         if let Some(state) = self.ledger.state(rule.state) {
             let observed = matches!(rule.mode, Mode::Observe);
             state.count_refused(observed, (refusal.value, refusal.limit), now_ns);
@@ -337,7 +337,7 @@ impl Gate {
         &self,
         ask: &Ask<'_, C>,
         view: &View,
-        record: &Record,
+        record: &ResourceRecord,
         walk: &mut Walk<'_>,
     ) -> Result<(), Refusal> {
         if walk.scopes_passed || !matches!(ask.request.direction, Direction::In) {
@@ -357,7 +357,7 @@ impl Gate {
         view: &View,
         walk: &Walk<'_>,
         refusal: Refusal,
-    ) -> Verdict {
+    ) -> GateVerdict {
         self.put_back(view, walk, ask.now_ns);
         self.use_buckets(view, walk.nodes(), ask.now_ns);
         for slot in walk.nodes().into_iter().flatten().skip(1) {
@@ -366,7 +366,7 @@ impl Gate {
                 books.cell.refused(refusal.kind, ask.request.count);
             }
         }
-        Verdict::Refused(ask.refuse(refusal))
+        GateVerdict::Refused(ask.refuse(refusal))
     }
 
     /// Refuses a request that does not wait until its turn.
@@ -375,7 +375,7 @@ impl Gate {
         ask: &Ask<'_, C>,
         walk: &Walk<'_>,
         until_ns: u64,
-    ) -> Verdict {
+    ) -> GateVerdict {
         let wait_ns = until_ns.saturating_sub(ask.now_ns);
         let refusal = Refusal::flow(Reason::Queue, Refusal::NO_RULE, 0, 0, wait_ns);
         self.refuse_walk(ask, &self.board.view(), walk, refusal)
@@ -401,7 +401,7 @@ impl Gate {
             }
         }
         // With quirks every request walks.
-        if matches!(pass.kept, Kept::Walked(_)) {
+        if matches!(pass.kept, PassExtras::Walked(_)) {
             self.use_buckets(&view, [Some(pass.slot), held.origin, held.context], now_ns);
         }
         self.count_ended(&view, pass, outcome, now_ns);
@@ -412,8 +412,8 @@ impl Gate {
 
 /// A rule, and the time by which it is asked.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked<'r> {
-    pub(super) rule: &'r Rule,
+pub(super) struct TimedRule<'r> {
+    pub(super) rule: &'r BoardRule,
     /// The set it is of.
     pub(super) view: View,
     /// Time, ns; in whole ms for a rule with quirks.
@@ -422,7 +422,7 @@ pub(super) struct Asked<'r> {
     pub(super) raw_ns: u64,
 }
 
-impl Asked<'_> {
+impl TimedRule<'_> {
     /// Whether the rule only observes: it then reserves nothing.
     pub(super) const fn observes(&self) -> bool {
         matches!(self.rule.mode, Mode::Observe)

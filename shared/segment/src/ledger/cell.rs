@@ -15,7 +15,7 @@ const TAG_MASK: u64 = CellWord::ONE - 1;
 
 /// How a lane's words are written, and for whom.
 #[derive(Debug, Clone, Copy)]
-struct Pen {
+struct CellWriter {
     /// Several threads write: read-modify-write instead of plain loads and stores.
     shared: bool,
     /// The word of a cell with nothing in flight, but for the slot.
@@ -49,12 +49,12 @@ impl core::fmt::Debug for SeatRows {
 
 /// The row of counters that a thread writes.
 #[derive(Clone, Copy)]
-pub struct Row {
+pub struct CounterRow {
     lines: Lines,
-    pen: Pen,
+    pen: CellWriter,
 }
 
-impl core::fmt::Debug for Row {
+impl core::fmt::Debug for CounterRow {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Row")
             .field("pen", &self.pen)
@@ -82,11 +82,11 @@ impl Ledger {
     }
 
     /// The row of a lane of a seat.
-    pub fn row(&self, seat: u32, seat_generation: u32, lane: Lane) -> Option<Row> {
+    pub fn row(&self, seat: u32, seat_generation: u32, lane: Lane) -> Option<CounterRow> {
         let lane = lane::taken(lane).within(self.geometry.lanes());
-        Some(Row {
+        Some(CounterRow {
             lines: self.lines(seat, lane)?,
-            pen: Pen {
+            pen: CellWriter {
                 shared: lane == 0,
                 seat_tag: seat_tag(seat_generation),
             },
@@ -97,7 +97,7 @@ impl Ledger {
 impl SeatRows {
     /// The row of a lane; a thread that has none yet takes one.
     #[inline(always)]
-    pub fn row(&self, lane: Lane) -> Option<Row> {
+    pub fn row(&self, lane: Lane) -> Option<CounterRow> {
         match self.own_row(lane::taken(lane)) {
             Some(row) => Some(row),
             None => self.shared_row(),
@@ -106,7 +106,7 @@ impl SeatRows {
 
     /// The row of a lane that one thread writes; `None` if the lane is the shared one or does not exist.
     #[inline(always)]
-    pub fn own_row(&self, lane: Lane) -> Option<Row> {
+    pub fn own_row(&self, lane: Lane) -> Option<CounterRow> {
         // One comparison: the shared lane's number wraps to the largest.
         let own = usize::try_from(lane.number().wrapping_sub(1)).ok()?;
         Some(self.over(self.own.get(own)?, false))
@@ -114,15 +114,15 @@ impl SeatRows {
 
     /// The row that any thread may write.
     #[inline(always)]
-    pub fn shared_row(&self) -> Option<Row> {
+    pub fn shared_row(&self) -> Option<CounterRow> {
         Some(self.over(self.shared.as_ref()?, true))
     }
 
     #[inline(always)]
-    const fn over(&self, lines: &Lines, shared: bool) -> Row {
-        Row {
+    const fn over(&self, lines: &Lines, shared: bool) -> CounterRow {
+        CounterRow {
             lines: *lines,
-            pen: Pen {
+            pen: CellWriter {
                 shared,
                 seat_tag: self.seat_tag,
             },
@@ -130,7 +130,7 @@ impl SeatRows {
     }
 }
 
-impl Row {
+impl CounterRow {
     /// The totals of the row.
     #[inline(always)]
     pub const fn totals(&self) -> Totals {
@@ -161,7 +161,7 @@ const fn seat_tag(seat_generation: u32) -> u64 {
     .pack()
 }
 
-impl Pen {
+impl CellWriter {
     /// Adds to a free-running counter.
     #[inline(always)]
     fn add(self, word: &Word, amount: u64) {
@@ -210,15 +210,15 @@ impl Pen {
 
 /// A word of requests in flight that was found to carry the tag of its seat and slot.
 #[derive(Debug, Clone, Copy)]
-pub struct Places {
+pub struct InFlightWord {
     word: &'static Word,
-    pen: Pen,
+    pen: CellWriter,
 }
 
-impl Places {
+impl InFlightWord {
     #[inline(always)]
-    fn find(word: &'static Word, tag: u64, pen: Pen) -> Option<Self> {
-        // Acquire: pairs with the AcqRel in `Pen::replace`; whoever marked a cell has marked its lane before.
+    fn find(word: &'static Word, tag: u64, pen: CellWriter) -> Option<Self> {
+        // Acquire: pairs with the AcqRel in `CellWriter::replace`; whoever marked a cell has marked its lane before.
         let seen = word.load(Ordering::Acquire);
         (seen & TAG_MASK == tag).then_some(Self { word, pen })
     }
@@ -246,7 +246,7 @@ impl Places {
 #[derive(Debug, Clone, Copy)]
 pub struct Totals {
     line: &'static [Word; total::WORDS],
-    pen: Pen,
+    pen: CellWriter,
 }
 
 impl Totals {
@@ -259,8 +259,8 @@ impl Totals {
     /// The inbound requests in flight, for a lane that has worked for this seat: one whose cell says so
     /// (see [`Cell::places`]) has marked its totals before.
     #[inline(always)]
-    pub const fn places(&self) -> Places {
-        Places {
+    pub const fn places(&self) -> InFlightWord {
+        InFlightWord {
             word: &self.line[total::INFLIGHT],
             pen: self.pen,
         }
@@ -353,7 +353,7 @@ const MINUS_ONE: u64 = CellWord::ONE.wrapping_neg();
 #[derive(Debug, Clone, Copy)]
 pub struct Cell {
     line: &'static [Word; cell_field::WORDS],
-    pen: Pen,
+    pen: CellWriter,
     slot_generation: u16,
 }
 
@@ -367,9 +367,9 @@ impl Cell {
 
     /// The requests in flight, if the lane has already worked for this seat and slot.
     #[inline(always)]
-    pub fn places(&self) -> Option<Places> {
+    pub fn places(&self) -> Option<InFlightWord> {
         let tag = self.pen.tag(self.slot_generation);
-        Places::find(&self.line[cell_field::INFLIGHT], tag, self.pen)
+        InFlightWord::find(&self.line[cell_field::INFLIGHT], tag, self.pen)
     }
 
     /// Brings it near.

@@ -8,7 +8,7 @@ use std::ops::Range;
 use tidegate_abi::geometry::{Geometry, LedgerMap, Region};
 
 use super::Ledger;
-use crate::board::Span;
+use crate::board::PoolSpan;
 
 /// Bytes that the kernel gives at a time.
 const UNIT: u64 = 4096;
@@ -21,9 +21,9 @@ pub struct InUse<'u> {
     /// Whether each seat has rows that count, in the order of the seats.
     pub seats: &'u [bool],
     /// Lines of state that nobody has, in their order.
-    pub free_lines: &'u [Span],
+    pub free_lines: &'u [PoolSpan],
     /// Sets of values that nobody has, in their order.
-    pub free_sets: &'u [Span],
+    pub free_sets: &'u [PoolSpan],
 }
 
 impl Ledger {
@@ -36,11 +36,11 @@ impl Ledger {
     /// The words of lines and sets that no rule has.
     pub fn unused_by_rules<'s>(
         &self,
-        lines: &'s [Span],
-        sets: &'s [Span],
+        lines: &'s [PoolSpan],
+        sets: &'s [PoolSpan],
     ) -> impl Iterator<Item = Range<usize>> + use<'s> {
         let map = self.geometry().ledger();
-        let of = |region: Region, runs: &'s [Span]| {
+        let of = |region: Region, runs: &'s [PoolSpan]| {
             runs.iter().map(move |run| {
                 let end = run.start.saturating_add(run.length);
                 words(region, wide(run.start), wide(end))
@@ -83,7 +83,7 @@ pub fn explained_bytes(geometry: Geometry, in_use: InUse<'_>) -> u64 {
         // Both ends may lie in the middle of a unit.
         rounded(words).saturating_add(UNIT)
     };
-    let used = |all: usize, free: &[Span]| {
+    let used = |all: usize, free: &[PoolSpan]| {
         let free = free.iter().map(|run| wide(run.length));
         all.saturating_sub(free.fold(0, usize::saturating_add))
     };
@@ -186,11 +186,11 @@ mod tests {
     fn what_is_unused_and_what_is_explained_cover_the_file() {
         let ledger = ledger();
         let geometry = ledger.geometry();
-        let lines = [Span {
+        let lines = [PoolSpan {
             start: 2,
             length: 6,
         }];
-        let sets = [Span {
+        let sets = [PoolSpan {
             start: 0,
             length: 16,
         }];

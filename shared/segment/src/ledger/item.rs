@@ -5,8 +5,8 @@
 
 use tidegate_limits::param::STATE_MAX;
 
-use super::{Ledger, Stepped};
-use crate::board::Span;
+use super::{Ledger, StepResult};
+use crate::board::PoolSpan;
 use crate::sync::Word;
 
 /// The value was seen, so the state below is one.
@@ -17,21 +17,21 @@ const ITEMS_OF_LINE: u32 = 8;
 
 /// The state of a value that an item names.
 #[derive(Clone, Copy)]
-pub struct Item {
+pub struct ItemState {
     word: &'static Word,
 }
 
-impl core::fmt::Debug for Item {
+impl core::fmt::Debug for ItemState {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Item").finish_non_exhaustive()
     }
 }
 
-impl Item {
+impl ItemState {
     /// Runs a step on the state (`None` at first sight) and stores what it makes of it; `None` if other writers
     /// won every try.
     #[inline]
-    pub fn step<T>(self, step: impl Fn(Option<u64>) -> Stepped<T>) -> Option<T> {
+    pub fn step<T>(self, step: impl Fn(Option<u64>) -> StepResult<T>) -> Option<T> {
         self.word.step(|seen| {
             let held = (seen & SEEN != 0).then_some(seen & !SEEN);
             let (given, next) = step(held);
@@ -47,17 +47,17 @@ impl Item {
 
 impl Ledger {
     /// An item of the rule with that line of state; the lines after it are those of its items.
-    pub fn item(&self, state: u32, number: u32) -> Option<Item> {
+    pub fn item(&self, state: u32, number: u32) -> Option<ItemState> {
         let line = state
             .saturating_add(1)
             .saturating_add(number / ITEMS_OF_LINE);
         let place = usize::try_from(number % ITEMS_OF_LINE).ok()?;
         let word = self.state(line)?.item(place)?;
-        Some(Item { word })
+        Some(ItemState { word })
     }
 
     /// Replaces the state of each value in these sets; fingerprints stay.
-    pub fn change_values(&self, sets: Span, change: impl Fn(u64) -> u64) {
+    pub fn change_values(&self, sets: PoolSpan, change: impl Fn(u64) -> u64) {
         for word in self.places_of(sets) {
             let _changed: Option<()> = word.step(|seen| {
                 let fingerprint = seen & !STATE_MAX;

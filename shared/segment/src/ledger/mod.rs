@@ -14,13 +14,13 @@ mod taken_up;
 mod times;
 mod values;
 
-pub use cell::{Cell, Places, Row, SeatRows, Totals};
-pub use item::Item;
-pub use node::{Admission, BUCKET, Node};
-pub use state::{BreakerChanges, LastRefused, State};
+pub use cell::{Cell, CounterRow, InFlightWord, SeatRows, Totals};
+pub use item::ItemState;
+pub use node::{BUCKET, Node, WindowAdmission};
+pub use state::{BreakerChanges, LastRefused, RuleState};
 pub use sums::{NodeCounts, ScopeCounts};
 pub use times::NodeTimes;
-pub use values::{Stepped, ValueKey};
+pub use values::{StepResult, ValueKey};
 
 use tidegate_abi::decision::Class;
 use tidegate_abi::geometry::Geometry;
@@ -28,7 +28,7 @@ use tidegate_abi::ledger::{
     cell as cell_field, header, node as node_field, scope, seat, state as state_field,
     times as times_field, total, value,
 };
-use tidegate_limits::fairness::cutoff::Inlet;
+use tidegate_limits::fairness::cutoff::ClassArrivals;
 
 use crate::board::{HeaderFault, halves, stated_geometry};
 use crate::page::Page;
@@ -200,13 +200,13 @@ impl Ledger {
     }
 
     /// What ever came to a scope in overload, free-running.
-    pub fn inlet(&self, scope_index: u32) -> Inlet {
+    pub fn inlet(&self, scope_index: u32) -> ClassArrivals {
         let line = usize::try_from(scope_index).ok();
         let Some(line) = line.and_then(|index| self.scopes.get(index)) else {
-            return Inlet::default();
+            return ClassArrivals::default();
         };
         let word = |field: usize| peek(line, field);
-        Inlet {
+        ClassArrivals {
             offered: [
                 word(scope::OFFERED_CRITICAL),
                 word(scope::OFFERED_NORMAL),

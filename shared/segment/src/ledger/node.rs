@@ -3,7 +3,7 @@
 use core::num::NonZeroU64;
 
 use tidegate_abi::ledger::node as field;
-use tidegate_limits::borrow::{self, Borrowed};
+use tidegate_limits::borrow::{self, BorrowedPasses};
 use tidegate_limits::quirks::Quirks;
 use tidegate_limits::statistics;
 use tidegate_limits::window::{Age, BucketLength, COUNT_MAX, Window};
@@ -23,7 +23,7 @@ const SECOND: BucketLength = match NonZeroU64::new(1_000_000_000) {
 
 /// What the pass window answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Admission {
+pub enum WindowAdmission {
     /// Counted in the bucket of that epoch.
     Admitted(u16),
     /// Over the limit, or no turn was got.
@@ -35,7 +35,7 @@ pub enum Admission {
     },
 }
 
-impl Admission {
+impl WindowAdmission {
     /// Whether the pass was, or would be, counted.
     #[inline(always)]
     pub const fn admitted(self) -> bool {
@@ -70,7 +70,7 @@ impl Node {
     /// the bucket is the one of `now_ns` if they fit, and nobody else is at the word. `None` = nothing was
     /// counted: ask [`Node::admit`].
     #[inline(always)]
-    pub fn admit_at_once(&self, now_ns: u64, count: u32, limit: u32) -> Option<Admission> {
+    pub fn admit_at_once(&self, now_ns: u64, count: u32, limit: u32) -> Option<WindowAdmission> {
         let word = &self.line[field::PASS_WINDOW];
         // Relaxed: the exchange checks what was read, and the word carries all there is.
         let (seen, epoch) = (word.load(Ordering::Relaxed), BUCKET.epoch(now_ns));
@@ -86,7 +86,7 @@ impl Node {
         };
         let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
         word.exchange(seen, next, success, failure).ok()?;
-        Some(Admission::Admitted(epoch))
+        Some(WindowAdmission::Admitted(epoch))
     }
 
     #[inline(always)]
@@ -97,7 +97,13 @@ impl Node {
 
     /// Counts `count` passes if at most `limit` are in the window then: one compare-and-swap of the
     /// whole word, so no number of callers gets over the limit.
-    pub fn admit<C: Clock>(&self, clock: &C, now_ns: u64, count: u32, limit: u32) -> Admission {
+    pub fn admit<C: Clock>(
+        &self,
+        clock: &C,
+        now_ns: u64,
+        count: u32,
+        limit: u32,
+    ) -> WindowAdmission {
         let mut now_ns = now_ns;
         let admitted = self.line[field::PASS_WINDOW].step(|seen| {
             let window = window_at(seen, clock, &mut now_ns);
@@ -107,9 +113,9 @@ impl Node {
             }
         });
         match admitted {
-            Some(Ok(epoch)) => Admission::Admitted(epoch),
+            Some(Ok(epoch)) => WindowAdmission::Admitted(epoch),
             Some(Err(window)) => full(window, now_ns, count, limit),
-            None => Admission::Full {
+            None => WindowAdmission::Full {
                 passed: 0,
                 retry_after_ns: BUCKET.ns(),
             },
@@ -128,10 +134,10 @@ impl Node {
 
     /// What [`Node::admit`] would answer, without counting.
     #[inline(always)]
-    pub fn peek(&self, now_ns: u64, count: u32, limit: u32) -> Admission {
+    pub fn peek(&self, now_ns: u64, count: u32, limit: u32) -> WindowAdmission {
         let window = self.window(now_ns);
         match window.try_add(count, limit) {
-            Some(next) => Admission::Admitted(next.epoch()),
+            Some(next) => WindowAdmission::Admitted(next.epoch()),
             None => full(window, now_ns, count, limit),
         }
     }
@@ -186,29 +192,30 @@ impl Node {
         limit.saturating_sub(self.arrived(now_ns))
     }
 
-    /// Uses the present bucket as Sentinel does, see [`Borrowed::at_use`]; before anything else is asked of it.
+    /// Uses the present bucket as Sentinel does, see [`BorrowedPasses::at_use`]; before anything else is asked of it.
     #[cold]
     pub fn use_bucket(&self, now_ns: u64) {
         if self.is_borrowed() {
             let epoch = BUCKET.epoch(now_ns);
             let word = &self.line[field::BORROWED];
-            let _turn: Option<()> = word.step(|seen| ((), Borrowed::at_use(seen, epoch).word()));
+            let _turn: Option<()> =
+                word.step(|seen| ((), BorrowedPasses::at_use(seen, epoch).word()));
         }
     }
 
-    fn borrowed(self, now_ns: u64) -> Borrowed {
+    fn borrowed(self, now_ns: u64) -> BorrowedPasses {
         let epoch = BUCKET.epoch(now_ns);
         let word = &self.line[field::BORROWED];
         if word.load(Ordering::Relaxed) == 0 {
-            return Borrowed::at(0, epoch);
+            return BorrowedPasses::at(0, epoch);
         }
         // Stored before anything is admitted into a new bucket: a late reader then cannot borrow
         // for a bucket that is already in use.
         let held = word.step(|seen| {
-            let held = Borrowed::at(seen, epoch);
+            let held = BorrowedPasses::at(seen, epoch);
             (held, held.word())
         });
-        held.unwrap_or_else(|| Borrowed::at(word.load(Ordering::Relaxed), epoch))
+        held.unwrap_or_else(|| BorrowedPasses::at(word.load(Ordering::Relaxed), epoch))
     }
 
     /// Borrows `count` passes of the next half second for a request that found the window full, and
@@ -221,7 +228,7 @@ impl Node {
         quirks: Quirks,
     ) -> Option<u64> {
         let epoch = BUCKET.epoch(now_ns);
-        let request = borrow::Request {
+        let request = borrow::BorrowRequest {
             n: count,
             now_ns,
             bucket: BUCKET,
@@ -230,7 +237,7 @@ impl Node {
         };
         let word = &self.line[field::BORROWED];
         let wait = word.step(|seen| {
-            let held = Borrowed::at(seen, epoch);
+            let held = BorrowedPasses::at(seen, epoch);
             match held.try_borrow(request, self.window(now_ns), limit) {
                 Some((wait_ns, next)) => (Some(wait_ns), next.word()),
                 None => (None, seen),
@@ -243,7 +250,7 @@ impl Node {
             return Some(wait_ns);
         }
         let _turn: Option<()> = word.step(|seen| {
-            let held = Borrowed::at(seen, BUCKET.epoch(now_ns));
+            let held = BorrowedPasses::at(seen, BUCKET.epoch(now_ns));
             ((), held.give_back(count, epoch).word())
         });
         None
@@ -357,11 +364,11 @@ fn window_at<C: Clock>(word: u64, clock: &C, now_ns: &mut u64) -> Window {
 }
 
 #[inline]
-fn full(window: Window, now_ns: u64, count: u32, limit: u32) -> Admission {
+fn full(window: Window, now_ns: u64, count: u32, limit: u32) -> WindowAdmission {
     let retry_after_ns = window
         .fits_after_ns(count, limit, now_ns, BUCKET)
         .unwrap_or_else(|| BUCKET.ns().saturating_mul(2));
-    Admission::Full {
+    WindowAdmission::Full {
         passed: window.sum(),
         retry_after_ns,
     }

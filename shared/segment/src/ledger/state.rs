@@ -5,7 +5,7 @@ use tidegate_abi::ledger::state as field;
 use tidegate_limits::breaker;
 
 use super::Ledger;
-use crate::board::{Span, halves, split};
+use crate::board::{PoolSpan, halves, split};
 use crate::sync::{Ordering, Word};
 
 /// The last request that a rule refused.
@@ -60,17 +60,17 @@ impl BreakerChanges {
             | ((self.half_open & Self::PROBES_MASK) as u64) << 42
     }
 
-    const fn and_one(self, to: breaker::State) -> Self {
+    const fn and_one(self, to: breaker::BreakerState) -> Self {
         match to {
-            breaker::State::Open => Self {
+            breaker::BreakerState::Open => Self {
                 open: self.open.wrapping_add(1),
                 ..self
             },
-            breaker::State::Closed => Self {
+            breaker::BreakerState::Closed => Self {
                 closed: self.closed.wrapping_add(1),
                 ..self
             },
-            breaker::State::HalfOpen => Self {
+            breaker::BreakerState::HalfOpen => Self {
                 half_open: self.half_open.wrapping_add(1),
                 ..self
             },
@@ -78,22 +78,22 @@ impl BreakerChanges {
     }
 
     /// How often it came into a state.
-    pub const fn to(self, state: breaker::State) -> u32 {
+    pub const fn to(self, state: breaker::BreakerState) -> u32 {
         match state {
-            breaker::State::Open => self.open,
-            breaker::State::Closed => self.closed,
-            breaker::State::HalfOpen => self.half_open,
+            breaker::BreakerState::Open => self.open,
+            breaker::BreakerState::Closed => self.closed,
+            breaker::BreakerState::HalfOpen => self.half_open,
         }
     }
 }
 
 /// The state of one rule on one resource.
 #[derive(Clone, Copy)]
-pub struct State {
+pub struct RuleState {
     line: &'static [Word; field::WORDS],
 }
 
-impl core::fmt::Debug for State {
+impl core::fmt::Debug for RuleState {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("State").finish_non_exhaustive()
     }
@@ -102,9 +102,9 @@ impl core::fmt::Debug for State {
 impl Ledger {
     /// A rule's line of state.
     #[inline]
-    pub fn state(&self, index: u32) -> Option<State> {
+    pub fn state(&self, index: u32) -> Option<RuleState> {
         let line = self.states.get(usize::try_from(index).ok()?)?;
-        Some(State { line })
+        Some(RuleState { line })
     }
 
     /// Zeroes a line for a rule that is new there.
@@ -120,27 +120,27 @@ impl Ledger {
 
 impl Ledger {
     /// Zeroes sets of values for a rule that is new there.
-    pub fn clear_sets(&self, sets: Span) {
+    pub fn clear_sets(&self, sets: PoolSpan) {
         self.places_of(sets)
             .filter(|word| word.load(Ordering::Relaxed) != 0)
             .for_each(|word| word.store(0, Ordering::Relaxed));
     }
 
     /// The words of sets of values.
-    pub fn words_of(&self, sets: Span) -> impl Iterator<Item = u64> {
+    pub fn words_of(&self, sets: PoolSpan) -> impl Iterator<Item = u64> {
         // Relaxed: to see whether they change.
         self.places_of(sets)
             .map(|word| word.load(Ordering::Relaxed))
     }
 
-    pub(super) fn places_of(&self, sets: Span) -> impl Iterator<Item = &'static Word> {
+    pub(super) fn places_of(&self, sets: PoolSpan) -> impl Iterator<Item = &'static Word> {
         let start = usize::try_from(sets.start).unwrap_or(usize::MAX);
         let length = usize::try_from(sets.length).unwrap_or(0);
         self.values.iter().skip(start).take(length).flatten()
     }
 }
 
-impl State {
+impl RuleState {
     /// The rule's own word.
     #[inline]
     pub const fn word(&self) -> &'static Word {
@@ -187,7 +187,7 @@ impl State {
 
     /// Counts a change of a breaker.
     #[cold]
-    pub fn count_change(&self, to: breaker::State) {
+    pub fn count_change(&self, to: breaker::BreakerState) {
         let _turn: Option<()> = self.line[field::CHANGES].step(|seen| {
             let changes = BreakerChanges::unpack(seen);
             ((), changes.and_one(to).pack())

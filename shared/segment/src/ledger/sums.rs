@@ -3,7 +3,7 @@
 use tidegate_abi::board::SeatWord;
 use tidegate_abi::decision::RefusalKind;
 use tidegate_abi::ledger::{CellWord, cell as cell_field, total};
-use tidegate_limits::fairness::Held;
+use tidegate_limits::fairness::InFlightCounts;
 
 use super::Ledger;
 use crate::board::{Board, Slot, split};
@@ -103,10 +103,10 @@ impl Ledger {
     /// Inbound requests in flight in a scope, and those of them that the service in `seat` holds. In the
     /// host a service is what shares a scope of its own, elsewhere what shares a name.
     #[inline]
-    pub fn scope_held(&self, board: &Board, scope: u32, seat: u32) -> Held {
+    pub fn scope_held(&self, board: &Board, scope: u32, seat: u32) -> InFlightCounts {
         let (own_scope, service) = (board.seat_scope(seat), board.seat_service(seat));
         let by_scope = scope == 0 && own_scope != 0;
-        let mut held = Held::default();
+        let mut held = InFlightCounts::default();
         for other in 0..board.seats_used() {
             let word = board.seat(other);
             let other_scope = board.seat_scope(other);

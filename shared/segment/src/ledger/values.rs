@@ -12,7 +12,7 @@ use tidegate_abi::ledger::value;
 use tidegate_limits::param::STATE_MAX;
 
 use super::Ledger;
-use crate::board::{Board, Span};
+use crate::board::{Board, PoolSpan};
 use crate::sync::{Ordering, Word, fence};
 
 const STATE_BITS: u32 = 48;
@@ -33,11 +33,11 @@ pub struct ValueKey {
 }
 
 /// What a step makes of a value's state.
-pub type Stepped<T> = (T, Option<u64>);
+pub type StepResult<T> = (T, Option<u64>);
 
 impl Ledger {
     /// The key of a value in the sets of a rule; `None` for a rule without sets.
-    pub fn value_key(&self, sets: Span, hash: u64) -> Option<ValueKey> {
+    pub fn value_key(&self, sets: PoolSpan, hash: u64) -> Option<ValueKey> {
         // The upper half picks the set, the lower quarter is the fingerprint; 0 means free.
         let place = (hash >> 32).checked_rem(u64::from(sets.length))?;
         let set = sets.start.saturating_add(u32::try_from(place).ok()?);
@@ -54,7 +54,7 @@ impl Ledger {
         &self,
         key: ValueKey,
         left: impl Fn(u64) -> u64,
-        step: impl Fn(Option<u64>) -> Stepped<T>,
+        step: impl Fn(Option<u64>) -> StepResult<T>,
     ) -> Option<T> {
         let set = self.set(key)?;
         for _try in 0..TRIES {
@@ -144,7 +144,7 @@ impl Ledger {
     }
 
     /// Ends all calls of a seat in some sets: whoever made them is gone, and the seat goes on.
-    pub fn end_runs(&self, sets: Span, (seat, generation): (u32, u32)) {
+    pub fn end_runs(&self, sets: PoolSpan, (seat, generation): (u32, u32)) {
         for word in self.places_of(sets) {
             let _ended: Option<()> = word.step(|seen| {
                 let run = Run::unpack(seen);

@@ -4,8 +4,8 @@ use std::num::NonZeroU64;
 
 use loom::thread;
 use tidegate_abi::decision::Outcome;
-use tidegate_limits::breaker::trip::Trip;
-use tidegate_limits::breaker::{Breaker, State};
+use tidegate_limits::breaker::trip::BreakerTrip;
+use tidegate_limits::breaker::{Breaker, BreakerState};
 use tidegate_limits::quirks::Quirks;
 
 use super::{At, NOW, Pages, enter, pages};
@@ -19,7 +19,7 @@ const MS: u64 = 1_000_000;
 const INTERVAL: NonZeroU64 = NonZeroU64::new(1_000 * MS).unwrap();
 
 const BREAKER: Breaker = Breaker {
-    trip: Trip::ErrorRatio(0.4),
+    trip: BreakerTrip::ErrorRatio(0.4),
     min_requests: 2,
     recovery_ns: 100 * MS,
     lease_ns: 200 * MS,
@@ -40,7 +40,7 @@ fn word(pages: &Pages) -> u64 {
     pages.ledger.state(0).unwrap().word().load(Ordering::SeqCst)
 }
 
-fn state(pages: &Pages, at: At) -> State {
+fn state(pages: &Pages, at: At) -> BreakerState {
     BREAKER.state(word(pages), at.0)
 }
 
@@ -69,7 +69,7 @@ fn loom_completions_at_one_moment_trip_a_breaker_once() {
         for thread in threads {
             thread.join().unwrap();
         }
-        assert_eq!(state(&pages, NOW), State::Open);
+        assert_eq!(state(&pages, NOW), BreakerState::Open);
         assert_eq!(word(&pages) >> 48 & 0x3fff, 1, "the generation of one trip");
     });
 }
@@ -85,7 +85,7 @@ fn loom_one_of_two_callers_becomes_the_probe() {
             gates.map(|gate| thread::spawn(move || enter(&gate, PROBED, 0, slot).is_some()));
         let probes = threads.map(|thread| u32::from(thread.join().unwrap()));
         assert_eq!(probes.iter().sum::<u32>(), 1);
-        assert_eq!(state(&pages, PROBED), State::HalfOpen);
+        assert_eq!(state(&pages, PROBED), BreakerState::HalfOpen);
     });
 }
 
@@ -103,8 +103,8 @@ fn loom_a_probe_and_the_end_of_its_lease_leave_one_state() {
         let second = enter(&other, late, 0, slot);
         thread.join().unwrap();
         match state(&pages, late) {
-            State::Closed | State::HalfOpen => assert!(second.is_some()),
-            State::Open => assert!(second.is_none()),
+            BreakerState::Closed | BreakerState::HalfOpen => assert!(second.is_some()),
+            BreakerState::Open => assert!(second.is_none()),
         }
     });
 }
@@ -128,6 +128,6 @@ fn loom_the_failures_of_a_trip_do_not_count_after_the_probe() {
         for thread in threads {
             thread.join().unwrap();
         }
-        assert_eq!(state(&pages, PROBED), State::Closed);
+        assert_eq!(state(&pages, PROBED), BreakerState::Closed);
     });
 }

@@ -6,14 +6,15 @@ use loom::thread;
 use tidegate_abi::board::Needs;
 use tidegate_abi::decision::{Direction, Mode, Outcome, RefusalKind};
 use tidegate_limits::breaker::Breaker;
-use tidegate_limits::breaker::trip::Trip;
+use tidegate_limits::breaker::trip::BreakerTrip;
 use tidegate_limits::quirks::Quirks;
 
 use super::{NOW, Pages, pages};
 use crate::board::{
-    FlowLimit, FlowRule, OriginTest, Record, Rule, RuleKind, RuleSet, Slot, Subject,
+    BoardRule, CompiledRules, FlowLimit, FlowRule, OriginTest, ResourceRecord, RuleKind, Slot,
+    Subject,
 };
-use crate::gate::{Gate, Plain, Refusal, Ticket};
+use crate::gate::{Gate, PlainRequest, Refusal, Ticket};
 use crate::lane::Lane;
 use crate::sync::Ordering;
 
@@ -23,7 +24,7 @@ const OPEN: u32 = 10;
 
 /// Asks on the express way; no answer is a fault of the test.
 fn express(gate: &Gate, slot: Slot) -> Result<Ticket, Refusal> {
-    let plain = Plain {
+    let plain = PlainRequest {
         slot,
         direction: Direction::Out,
     };
@@ -47,7 +48,7 @@ fn short(pages: &mut Pages) -> Slot {
     });
     let breaker = RuleKind::Degrade {
         breaker: Breaker {
-            trip: Trip::ErrorRatio(0.4),
+            trip: BreakerTrip::ErrorRatio(0.4),
             min_requests: 2,
             recovery_ns: 100_000_000,
             lease_ns: 100_000_000,
@@ -55,16 +56,16 @@ fn short(pages: &mut Pages) -> Slot {
         },
         interval_ns: NonZeroU64::new(1_000_000_000).unwrap(),
     };
-    let rule = |number, kind| Rule {
+    let rule = |number, kind| BoardRule {
         number,
         mode: Mode::Enforce,
         state: number,
         quirks: Quirks::None,
         kind,
     };
-    let record = Record {
+    let record = ResourceRecord {
         needs: Needs(Needs::RULES | Needs::COUNTED),
-        ..Record::default()
+        ..ResourceRecord::default()
     };
     let rules = [rule(0, flow), rule(1, breaker)];
     pages.writers.rules.add("short", &record, &rules).unwrap()
@@ -141,16 +142,16 @@ fn loom_a_refusal_names_the_rule_whose_limit_was_asked() {
     const SHUT: u32 = 7;
     loom::model(|| {
         let mut pages = pages(2, 2);
-        let record = |limit, rule| Record {
+        let record = |limit, rule| ResourceRecord {
             needs: Needs(Needs::QPS),
             qps_limit: limit,
             qps_rule: rule,
-            ..Record::default()
+            ..ResourceRecord::default()
         };
         let slot = pages.resource(record(0, SHUT));
         let gate = worked(&mut pages, 1, slot);
         let thread = thread::spawn(move || {
-            let plain = Plain {
+            let plain = PlainRequest {
                 slot,
                 direction: Direction::Out,
             };
@@ -159,7 +160,7 @@ fn loom_a_refusal_names_the_rule_whose_limit_was_asked() {
                 assert_eq!((refusal.rule, refusal.limit), (SHUT, 0));
             }
         });
-        let set = RuleSet::default();
+        let set = CompiledRules::default();
         let published = pages.writers.rules.publish(set, |_slot| record(OPEN, 8));
         published.unwrap();
         thread.join().unwrap();
@@ -170,10 +171,10 @@ fn loom_a_refusal_names_the_rule_whose_limit_was_asked() {
 fn loom_a_concurrency_limit_holds_on_the_express_way_and_never_leaks() {
     loom::model(|| {
         let mut pages = pages(3, 2);
-        let slot = pages.resource(Record {
+        let slot = pages.resource(ResourceRecord {
             needs: Needs(Needs::CONCURRENCY),
             concurrency_limit: 1,
-            ..Record::default()
+            ..ResourceRecord::default()
         });
         let gates = [1, 2].map(|seat| worked(&mut pages, seat, slot));
         let threads = gates.map(|gate| thread::spawn(move || express(&gate, slot)));

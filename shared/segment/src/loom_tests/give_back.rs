@@ -6,8 +6,8 @@ use tidegate_abi::decision::Outcome;
 
 use super::parts::{CALLER, request_of_caller};
 use super::{NOW, pages_of, ruled_by};
-use crate::board::{FlowLimit, FlowRule, OriginTest, Record, RuleKind, Subject};
-use crate::gate::{Gate, Step, Verdict};
+use crate::board::{FlowLimit, FlowRule, OriginTest, ResourceRecord, RuleKind, Subject};
+use crate::gate::{Gate, GateVerdict, Step};
 use crate::lane::Lane;
 
 const COUNTED: Needs = Needs(Needs::COUNTED);
@@ -22,16 +22,16 @@ fn loom_what_rested_after_it_was_taken_back_begins_with_nothing() {
             limit: FlowLimit::Concurrency(1),
         }));
         let own = pages.writers.rules.add("r", &record, &[rule]).unwrap();
-        let counted = Record {
+        let counted = ResourceRecord {
             needs: COUNTED,
-            ..Record::default()
+            ..ResourceRecord::default()
         };
         let part = pages.writers.rules.add("p", &counted, &[]).unwrap();
         let gate = pages.gate(1);
         let request = request_of_caller(part);
         let enter = move |gate: &Gate| gate.enter(&NOW, Lane::SHARED, own, request);
         let caller = thread::spawn(move || {
-            let Step::Done(Verdict::Admitted(pass)) = enter(&gate) else {
+            let Step::Done(GateVerdict::Admitted(pass)) = enter(&gate) else {
                 panic!("one is allowed, wherever it is counted");
             };
             gate.exit(&NOW, Lane::SHARED, pass, Outcome::Ok);
@@ -52,7 +52,7 @@ fn loom_what_rested_after_it_was_taken_back_begins_with_nothing() {
         assert_eq!(pages.ledger.node_inflight(&pages.board, closed), 0);
         assert_eq!(passed(), 0);
         // Whoever still knows the old one does not count on the new one.
-        assert!(matches!(enter(&gate), Step::Done(Verdict::Admitted(_))));
+        assert!(matches!(enter(&gate), Step::Done(GateVerdict::Admitted(_))));
         assert_eq!(pages.ledger.node_inflight(&pages.board, closed), 0);
         assert_eq!(passed(), 0);
     });

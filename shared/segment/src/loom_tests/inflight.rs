@@ -5,14 +5,14 @@ use tidegate_abi::board::Needs;
 use tidegate_abi::decision::Outcome;
 
 use super::{NOW, enter, pages};
-use crate::board::Record;
+use crate::board::ResourceRecord;
 use crate::lane::Lane;
 
-fn concurrency(limit: u32) -> Record {
-    Record {
+fn concurrency(limit: u32) -> ResourceRecord {
+    ResourceRecord {
         needs: Needs(Needs::CONCURRENCY),
         concurrency_limit: limit,
-        ..Record::default()
+        ..ResourceRecord::default()
     }
 }
 
@@ -43,7 +43,7 @@ fn loom_a_concurrency_limit_is_never_exceeded_and_never_leaks() {
 fn loom_permits_taken_and_given_back_on_different_lanes_add_up() {
     loom::model(|| {
         let mut pages = pages(2, 3);
-        let slot = pages.resource(Record::default());
+        let slot = pages.resource(ResourceRecord::default());
         let gate = pages.gate(1);
         let held = enter(&gate, NOW, 1, slot).unwrap();
         let giver = thread::spawn(move || gate.exit(&NOW, Lane::numbered(2), held, Outcome::Ok));
@@ -59,7 +59,7 @@ fn loom_permits_taken_and_given_back_on_different_lanes_add_up() {
 fn loom_a_revoked_seat_counts_for_nothing_whatever_it_is_doing() {
     loom::model(|| {
         let mut pages = pages(2, 2);
-        let slot = pages.resource(Record::default());
+        let slot = pages.resource(ResourceRecord::default());
         let gate = pages.gate(1);
         let worker = thread::spawn(move || {
             if let Some(pass) = enter(&gate, NOW, 1, slot) {

@@ -20,9 +20,11 @@ use tidegate_abi::decision::{Direction, LossMode, Mode};
 use tidegate_abi::geometry::Geometry;
 use tidegate_limits::quirks::Quirks;
 
-use crate::board::{self, Board, Process, Record, Rule, RuleKind, Settings, Slot, Writers};
+use crate::board::{
+    self, Board, BoardRule, BoardSettings, Process, ResourceRecord, RuleKind, Slot, Writers,
+};
 use crate::clock::Clock;
-use crate::gate::{Gate, Pass, Request, Step, Verdict};
+use crate::gate::{Gate, GateVerdict, Pass, Request, Step};
 use crate::lane::Lane;
 use crate::ledger::Ledger;
 use crate::page::Page;
@@ -50,7 +52,7 @@ fn pages(seats: u32, lanes: u32) -> Pages {
 
 fn pages_of(resources: u32, seats: u32, lanes: u32) -> Pages {
     let geometry = Geometry::new(resources, seats, lanes, 1).unwrap();
-    let settings = Settings {
+    let settings = BoardSettings {
         generation: 1,
         time_to_live_ns: u64::MAX,
         grace_ns: 0,
@@ -67,7 +69,7 @@ fn pages_of(resources: u32, seats: u32, lanes: u32) -> Pages {
 }
 
 impl Pages {
-    fn resource(&mut self, record: Record) -> Slot {
+    fn resource(&mut self, record: ResourceRecord) -> Slot {
         self.writers.rules.add("r", &record, &[]).unwrap()
     }
 
@@ -90,17 +92,17 @@ impl Pages {
 }
 
 /// The record and the rule of a resource with one rule of the table.
-fn ruled_by(kind: RuleKind) -> (Record, Rule) {
-    let rule = Rule {
+fn ruled_by(kind: RuleKind) -> (ResourceRecord, BoardRule) {
+    let rule = BoardRule {
         number: 0,
         mode: Mode::Enforce,
         state: 0,
         quirks: Quirks::None,
         kind,
     };
-    let record = Record {
+    let record = ResourceRecord {
         needs: Needs(Needs::RULES | Needs::COUNTED | Needs::SECONDS),
-        ..Record::default()
+        ..ResourceRecord::default()
     };
     (record, rule)
 }
@@ -112,7 +114,7 @@ fn enter(gate: &Gate, now: At, lane: u32, slot: Slot) -> Option<Pass> {
         ..Request::default()
     };
     match gate.enter(&now, Lane::numbered(lane), slot, request) {
-        Step::Done(Verdict::Admitted(pass)) => Some(pass),
-        Step::Done(Verdict::Refused(_) | Verdict::Stale) | Step::Wait(_) => None,
+        Step::Done(GateVerdict::Admitted(pass)) => Some(pass),
+        Step::Done(GateVerdict::Refused(_) | GateVerdict::Stale) | Step::Wait(_) => None,
     }
 }

@@ -5,7 +5,7 @@ use tidegate_abi::decision::Direction;
 
 use super::{At, NOW, Pages, enter, pages};
 use crate::board::{FlowLimit, FlowRule, OriginTest, RuleKind, Slot, Subject, WarmUpNumbers};
-use crate::gate::{Gate, Request, Step, Verdict};
+use crate::gate::{Gate, GateVerdict, Request, Step};
 use crate::lane::Lane;
 
 const MS: u64 = 1_000_000;
@@ -25,9 +25,9 @@ fn wait(gate: &Gate, now: At, slot: Slot) -> Option<u64> {
         ..Request::default()
     };
     match gate.enter(&now, Lane::SHARED, slot, request) {
-        Step::Done(Verdict::Admitted(_)) => Some(0),
+        Step::Done(GateVerdict::Admitted(_)) => Some(0),
         Step::Wait(waiting) => Some(waiting.until_ns() - now.0),
-        Step::Done(Verdict::Refused(_) | Verdict::Stale) => None,
+        Step::Done(GateVerdict::Refused(_) | GateVerdict::Stale) => None,
     }
 }
 

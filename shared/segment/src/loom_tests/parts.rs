@@ -5,8 +5,10 @@ use tidegate_abi::board::Needs;
 use tidegate_abi::decision::{Direction, Outcome};
 
 use super::{NOW, pages_of, ruled_by};
-use crate::board::{FlowLimit, FlowRule, OriginTest, Record, Rule, RuleKind, Slot, Subject};
-use crate::gate::{Gate, Name, Pass, Request, Step, Verdict};
+use crate::board::{
+    BoardRule, FlowLimit, FlowRule, OriginTest, ResourceRecord, RuleKind, Slot, Subject,
+};
+use crate::gate::{Gate, GateVerdict, Pass, Request, RequestName, Step};
 use crate::lane::Lane;
 
 pub(super) const CALLER: u64 = 7;
@@ -24,7 +26,7 @@ pub(super) fn request_of_caller(part: Slot) -> Request<'static> {
     Request {
         // Outbound: the scopes are not looked at, which saves their interleavings.
         direction: Direction::Out,
-        origin: Name {
+        origin: RequestName {
             hash: CALLER,
             node: Some(part),
         },
@@ -37,7 +39,7 @@ pub(super) fn request_of_caller(part: Slot) -> Request<'static> {
 fn two_callers(of_all: FlowLimit, of_one: FlowLimit) -> (usize, [(u32, u32); 2]) {
     let mut pages = pages_of(2, 3, 1);
     let (record, first) = ruled_by(flow(OriginTest::Any, of_all));
-    let second = Rule {
+    let second = BoardRule {
         state: 1,
         ..ruled_by(flow(OriginTest::Is(CALLER), of_one)).1
     };
@@ -46,15 +48,15 @@ fn two_callers(of_all: FlowLimit, of_one: FlowLimit) -> (usize, [(u32, u32); 2])
         .rules
         .add("r", &record, &[first, second])
         .unwrap();
-    let counted = Record {
+    let counted = ResourceRecord {
         needs: Needs(Needs::COUNTED),
-        ..Record::default()
+        ..ResourceRecord::default()
     };
     let part = pages.writers.rules.add("p", &counted, &[]).unwrap();
     let enter = move |gate: Gate| -> Option<Pass> {
         match gate.enter(&NOW, Lane::SHARED, slot, request_of_caller(part)) {
-            Step::Done(Verdict::Admitted(pass)) => Some(pass),
-            Step::Done(Verdict::Refused(_) | Verdict::Stale) | Step::Wait(_) => None,
+            Step::Done(GateVerdict::Admitted(pass)) => Some(pass),
+            Step::Done(GateVerdict::Refused(_) | GateVerdict::Stale) | Step::Wait(_) => None,
         }
     };
     let gates = [pages.gate(1), pages.gate(2)];

@@ -5,7 +5,7 @@ use tidegate_abi::board::Needs;
 
 use super::{NOW, enter, pages, ruled_by};
 use crate::board::{
-    ClockSource, FlowLimit, FlowRule, OriginTest, Record, RuleKind, RuleSet, Subject,
+    ClockSource, CompiledRules, FlowLimit, FlowRule, OriginTest, ResourceRecord, RuleKind, Subject,
 };
 use crate::clock::Calibration;
 
@@ -13,12 +13,12 @@ use crate::clock::Calibration;
 fn loom_a_reader_of_the_rules_sees_one_whole_set() {
     loom::model(|| {
         let mut pages = pages(2, 1);
-        let whole = |limit: u32| Record {
+        let whole = |limit: u32| ResourceRecord {
             qps_rule: limit,
             concurrency_limit: limit,
             needs: Needs(Needs::QPS),
             qps_limit: limit,
-            ..Record::default()
+            ..ResourceRecord::default()
         };
         let slot = pages.resource(whole(1));
         let board = pages.board;
@@ -33,7 +33,7 @@ fn loom_a_reader_of_the_rules_sees_one_whole_set() {
             pages
                 .writers
                 .rules
-                .publish(RuleSet::default(), |_slot| whole(limit))
+                .publish(CompiledRules::default(), |_slot| whole(limit))
                 .unwrap();
         }
         reader.join().unwrap();
@@ -54,11 +54,11 @@ fn loom_nobody_gets_past_the_rules_while_the_next_set_is_published() {
         let gate = pages.gate(1);
         let caller = thread::spawn(move || enter(&gate, NOW, 0, slot).is_some());
         let (record, rule) = ruled_by(nobody);
-        let set = RuleSet {
+        let set = CompiledRules {
             rules: &[rule],
-            ..RuleSet::default()
+            ..CompiledRules::default()
         };
-        let record = Record { rules: 1, ..record };
+        let record = ResourceRecord { rules: 1, ..record };
         pages.writers.rules.publish(set, |_slot| record).unwrap();
         assert!(!caller.join().unwrap());
     });
@@ -77,13 +77,13 @@ fn loom_a_view_that_a_second_publish_writes_over_gives_its_own_set_or_nothing() 
                 limit: FlowLimit::Concurrency(limit),
             });
             let (record, rule) = ruled_by(kind);
-            (Record { rules: 1, ..record }, rule)
+            (ResourceRecord { rules: 1, ..record }, rule)
         };
         let publish = |pages: &mut super::Pages, limit: u32| {
             let (record, rule) = limited(limit);
-            let set = RuleSet {
+            let set = CompiledRules {
                 rules: &[rule],
-                ..RuleSet::default()
+                ..CompiledRules::default()
             };
             pages.writers.rules.publish(set, |_slot| record).unwrap();
         };

@@ -5,12 +5,12 @@ use tidegate_abi::ledger::value;
 use tidegate_limits::param::token_bucket::TokenBucket;
 
 use super::pages;
-use crate::board::Span;
+use crate::board::PoolSpan;
 use crate::ledger::{Ledger, ValueKey};
 
 const MS: u64 = 1_000_000;
 const NOW_NS: u64 = 50_000 * MS;
-const SETS: Span = Span {
+const SETS: PoolSpan = PoolSpan {
     start: 0,
     length: 1,
 };

@@ -7,15 +7,15 @@ use tidegate_abi::board::Needs;
 use tidegate_limits::quirks::Quirks;
 
 use super::{At, NOW, enter, pages};
-use crate::board::Record;
+use crate::board::ResourceRecord;
 use crate::clock::Clock;
 use crate::sync::{Ordering, Word};
 
-fn qps(limit: u32) -> Record {
-    Record {
+fn qps(limit: u32) -> ResourceRecord {
+    ResourceRecord {
         needs: Needs(Needs::QPS),
         qps_limit: limit,
-        ..Record::default()
+        ..ResourceRecord::default()
     }
 }
 

@@ -16,11 +16,11 @@ const CLAIMED: u64 = 2;
 
 /// Says whether this process is still the one that made it.
 #[derive(Debug, Clone, Copy)]
-pub struct Token {
+pub struct ForkToken {
     word: &'static Word,
 }
 
-impl Token {
+impl ForkToken {
     /// Makes a token of this process. It lives as long as the process.
     ///
     /// # Errors

@@ -15,14 +15,14 @@ use crate::page::Page;
 
 /// What a memory file is for; decides its seals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum MemoryKind {
     /// Nobody but the process that made it can ever write it.
     Board,
     /// Everybody who has the descriptor writes it; nobody changes its size or seals.
     Ledger,
 }
 
-impl Kind {
+impl MemoryKind {
     const fn seals(self) -> SealFlags {
         let fixed = SealFlags::SHRINK
             .union(SealFlags::GROW)
@@ -89,7 +89,7 @@ pub enum FileError {
 }
 
 /// The refusal of a file's size.
-fn too_large(kind: Kind, needed: u64) -> impl Fn(Errno) -> FileError {
+fn too_large(kind: MemoryKind, needed: u64) -> impl Fn(Errno) -> FileError {
     move |errno| match (errno, getrlimit(Resource::Fsize).current) {
         (Errno::FBIG, Some(allowed)) => FileError::TooLarge {
             name: kind.name(),
@@ -100,7 +100,7 @@ fn too_large(kind: Kind, needed: u64) -> impl Fn(Errno) -> FileError {
     }
 }
 
-fn kernel(kind: Kind, call: &'static str) -> impl Fn(Errno) -> FileError {
+fn kernel(kind: MemoryKind, call: &'static str) -> impl Fn(Errno) -> FileError {
     move |errno| FileError::Kernel {
         name: kind.name(),
         call,
@@ -112,7 +112,7 @@ fn kernel(kind: Kind, call: &'static str) -> impl Fn(Errno) -> FileError {
 ///
 /// # Errors
 /// The kernel's refusal: no memory, no descriptors, or a kernel before 5.1 without `FUTURE_WRITE`.
-pub fn create(kind: Kind, words: usize) -> Result<(Page, OwnedFd), FileError> {
+pub fn create(kind: MemoryKind, words: usize) -> Result<(Page, OwnedFd), FileError> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let fd = rustix::fs::memfd_create(kind.name(), flags).map_err(kernel(kind, "memfd_create"))?;
     ftruncate(&fd, bytes(words)).map_err(too_large(kind, bytes(words)))?;
@@ -127,7 +127,7 @@ pub fn create(kind: Kind, words: usize) -> Result<(Page, OwnedFd), FileError> {
 ///
 /// # Errors
 /// A missing seal or another size (nothing is mapped then), or the kernel's refusal.
-pub fn open(kind: Kind, fd: &OwnedFd, words: usize) -> Result<Page, FileError> {
+pub fn open(kind: MemoryKind, fd: &OwnedFd, words: usize) -> Result<Page, FileError> {
     let seals = fcntl_get_seals(fd).map_err(kernel(kind, "F_GET_SEALS"))?;
     if !seals.contains(kind.seals()) {
         return Err(FileError::Unsealed {
@@ -146,8 +146,8 @@ pub fn open(kind: Kind, fd: &OwnedFd, words: usize) -> Result<Page, FileError> {
         });
     }
     match kind {
-        Kind::Board => map::readable(fd.as_fd(), words),
-        Kind::Ledger => map::writable(fd.as_fd(), words),
+        MemoryKind::Board => map::readable(fd.as_fd(), words),
+        MemoryKind::Ledger => map::writable(fd.as_fd(), words),
     }
     .map_err(kernel(kind, "mmap"))
 }

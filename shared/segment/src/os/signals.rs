@@ -17,16 +17,16 @@ use rustix::io::Errno;
 /// # Errors
 /// The kernel's refusal; nothing was done then.
 pub fn with_all_blocked<T>(act: impl FnOnce() -> T) -> Result<T, Errno> {
-    let before = Before(set(&all()?)?);
+    let before = BlockedSignals(set(&all()?)?);
     let done = act();
     drop(before);
     Ok(done)
 }
 
 /// The signals that were blocked; they are again once this is dropped.
-struct Before(libc::sigset_t);
+struct BlockedSignals(libc::sigset_t);
 
-impl Drop for Before {
+impl Drop for BlockedSignals {
     fn drop(&mut self) {
         // The set came from the kernel, so it takes it back.
         let _set: Result<libc::sigset_t, Errno> = set(&self.0);

@@ -31,7 +31,7 @@ const GROUP_WRITES: u32 = 0o020;
 
 /// Why a way is not trusted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Untrusted {
+pub enum UntrustedPath {
     /// It belongs to somebody else.
     #[error(
         "{}: belongs to user {owner}, who can put another socket in its place; allowed are root and user {own}: \
@@ -72,7 +72,7 @@ pub enum Untrusted {
     },
 }
 
-impl Untrusted {
+impl UntrustedPath {
     /// What the kernel said, where the file system refused and nobody else is to blame.
     pub const fn errno(&self) -> Option<Errno> {
         match self {
@@ -87,27 +87,27 @@ impl Untrusted {
 
 /// A directory that can be trusted, and who owns it.
 #[derive(Debug)]
-pub struct Way {
+pub struct TrustedPath {
     directory: OwnedFd,
     path: PathBuf,
     owner: u32,
     own: u32,
 }
 
-impl Way {
+impl TrustedPath {
     /// Walks to a directory that has sockets of an agent.
     ///
     /// # Errors
     /// It is not there, or somebody could put another socket in the place of the agent's.
-    pub fn to(directory: &Path) -> Result<Self, Untrusted> {
+    pub fn to(directory: &Path) -> Result<Self, UntrustedPath> {
         Walk::begin(directory, Purpose::Connect)?.finish()
     }
 
     /// The same for the agent itself: all belongs to root or to its own user, and what is missing is made.
     ///
     /// # Errors
-    /// As [`Way::to`], or it cannot be made.
-    pub fn make(directory: &Path) -> Result<Self, Untrusted> {
+    /// As [`TrustedPath::to`], or it cannot be made.
+    pub fn make(directory: &Path) -> Result<Self, UntrustedPath> {
         Walk::begin(directory, Purpose::Serve)?.finish()
     }
 
@@ -122,7 +122,7 @@ impl Way {
     }
 }
 
-impl AsFd for Way {
+impl AsFd for TrustedPath {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.directory.as_fd()
     }
@@ -176,8 +176,8 @@ impl Found {
 }
 
 impl Walk {
-    fn begin(directory: &Path, purpose: Purpose) -> Result<Self, Untrusted> {
-        let absolute = std::path::absolute(directory).map_err(|error| Untrusted::Io {
+    fn begin(directory: &Path, purpose: Purpose) -> Result<Self, UntrustedPath> {
+        let absolute = std::path::absolute(directory).map_err(|error| UntrustedPath::Io {
             path: directory.to_owned(),
             errno: Errno::from_io_error(&error).unwrap_or(Errno::INVAL),
         })?;
@@ -206,7 +206,7 @@ impl Walk {
         self.names.extend(names.map(OsStr::to_owned));
     }
 
-    fn finish(mut self) -> Result<Way, Untrusted> {
+    fn finish(mut self) -> Result<TrustedPath, UntrustedPath> {
         while let Some(name) = self.names.pop() {
             let before = self.found;
             self.step(&name)?;
@@ -215,7 +215,7 @@ impl Walk {
         if self.found.can_be_changed() {
             return Err(self.writable());
         }
-        Ok(Way {
+        Ok(TrustedPath {
             directory: self.here,
             path: self.path,
             owner: self.found.owner,
@@ -224,7 +224,7 @@ impl Walk {
     }
 
     /// Goes to a name in the directory that is held; a link adds its own names to those that follow.
-    fn step(&mut self, name: &OsStr) -> Result<(), Untrusted> {
+    fn step(&mut self, name: &OsStr) -> Result<(), UntrustedPath> {
         let path = self.path.join(name);
         let next = self.open(name, &path)?;
         let stat = fstat(&next).map_err(refused(&path))?;
@@ -245,11 +245,11 @@ impl Walk {
             | FileType::Socket
             | FileType::CharacterDevice
             | FileType::BlockDevice
-            | FileType::Unknown => Err(Untrusted::NotADirectory(path)),
+            | FileType::Unknown => Err(UntrustedPath::NotADirectory(path)),
         }
     }
 
-    fn open(&self, name: &OsStr, path: &Path) -> Result<OwnedFd, Untrusted> {
+    fn open(&self, name: &OsStr, path: &Path) -> Result<OwnedFd, UntrustedPath> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let open = || openat(&self.here, name.as_bytes(), flags, Mode::empty());
         match open() {
@@ -264,10 +264,15 @@ impl Walk {
         }
     }
 
-    fn go_by_link(&mut self, link: &OwnedFd, found: Found, path: PathBuf) -> Result<(), Untrusted> {
+    fn go_by_link(
+        &mut self,
+        link: &OwnedFd,
+        found: Found,
+        path: PathBuf,
+    ) -> Result<(), UntrustedPath> {
         self.links = self.links.saturating_add(1);
         if self.links > LINKS_MAX {
-            return Err(Untrusted::Links(path));
+            return Err(UntrustedPath::Links(path));
         }
         if !self.is_own(found.owner) {
             return Err(self.foreign(path, found.owner));
@@ -283,7 +288,7 @@ impl Walk {
     }
 
     /// Whether the directory that is held may be on the way; `before` is the one above.
-    fn check(&self, before: Found) -> Result<(), Untrusted> {
+    fn check(&self, before: Found) -> Result<(), UntrustedPath> {
         if self.is_own(self.found.owner) {
             let is_last = self.names.is_empty();
             return if self.found.can_be_changed() && !is_last {
@@ -306,13 +311,13 @@ impl Walk {
         owner == 0 || owner == self.own
     }
 
-    const fn foreign(&self, path: PathBuf, owner: u32) -> Untrusted {
+    const fn foreign(&self, path: PathBuf, owner: u32) -> UntrustedPath {
         let own = self.own;
-        Untrusted::Owner { path, owner, own }
+        UntrustedPath::Owner { path, owner, own }
     }
 
-    fn writable(&self) -> Untrusted {
-        Untrusted::Writable {
+    fn writable(&self) -> UntrustedPath {
+        UntrustedPath::Writable {
             path: self.path.clone(),
             mode: self.found.mode,
         }
@@ -320,7 +325,7 @@ impl Walk {
 }
 
 /// The root of the file system. In a container it may belong to a user without a name here; who owns it owns all.
-fn open_root(root: &Path) -> Result<(OwnedFd, Found), Untrusted> {
+fn open_root(root: &Path) -> Result<(OwnedFd, Found), UntrustedPath> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = openat(CWD, root, flags, Mode::empty()).map_err(refused(root))?;
     let stat = fstat(&opened).map_err(refused(root))?;
@@ -331,8 +336,8 @@ fn open_root(root: &Path) -> Result<(OwnedFd, Found), Untrusted> {
     Ok((opened, found))
 }
 
-fn refused(path: &Path) -> impl Fn(Errno) -> Untrusted {
-    move |errno| Untrusted::Io {
+fn refused(path: &Path) -> impl Fn(Errno) -> UntrustedPath {
+    move |errno| UntrustedPath::Io {
         path: path.to_owned(),
         errno,
     }
@@ -342,7 +347,7 @@ fn refused(path: &Path) -> impl Fn(Errno) -> Untrusted {
 ///
 /// # Errors
 /// The kernel's refusal; `ENOENT` where nothing lies there.
-pub fn look(way: &Way, name: &str) -> Result<(FileType, u32), Errno> {
+pub fn look(way: &TrustedPath, name: &str) -> Result<(FileType, u32), Errno> {
     let stat = statat(way, name, AtFlags::SYMLINK_NOFOLLOW)?;
     Ok((FileType::from_raw_mode(stat.st_mode), stat.st_uid))
 }
@@ -385,26 +390,26 @@ mod tests {
         symlink("self/deep/../deep", place.0.join("there")).unwrap();
         let missing = place.0.join("deep/er");
         assert!(matches!(
-            Way::to(&missing),
-            Err(Untrusted::Io {
+            TrustedPath::to(&missing),
+            Err(UntrustedPath::Io {
                 errno: Errno::NOENT,
                 ..
             })
         ));
-        let made = Way::make(&missing).unwrap();
+        let made = TrustedPath::make(&missing).unwrap();
         assert_eq!(made.path(), missing);
-        let by_links = Way::to(&place.0.join("there/er")).unwrap();
+        let by_links = TrustedPath::to(&place.0.join("there/er")).unwrap();
         assert_eq!(by_links.path(), missing);
         assert!(by_links.trusts(0) && by_links.trusts(rustix::process::geteuid().as_raw()));
         symlink("round", place.0.join("round")).unwrap();
         assert!(matches!(
-            Way::to(&place.0.join("round")),
-            Err(Untrusted::Links(_))
+            TrustedPath::to(&place.0.join("round")),
+            Err(UntrustedPath::Links(_))
         ));
         fs::write(place.0.join("file"), "").unwrap();
         assert!(matches!(
-            Way::make(&place.0.join("file/x")),
-            Err(Untrusted::NotADirectory(_))
+            TrustedPath::make(&place.0.join("file/x")),
+            Err(UntrustedPath::NotADirectory(_))
         ));
     }
 
@@ -421,21 +426,31 @@ mod tests {
             let name = format!("{mode:o}");
             let last = place.directory(&name, mode);
             assert_eq!(
-                Way::to(&last).is_ok(),
+                TrustedPath::to(&last).is_ok(),
                 is_trusted,
                 "{mode:o} as the last one"
             );
             assert_eq!(
-                Way::make(&last).is_ok(),
+                TrustedPath::make(&last).is_ok(),
                 is_trusted,
                 "{mode:o} as the last one"
             );
             let below = last.join("below");
             fs::create_dir(&below).unwrap();
-            assert_eq!(Way::to(&below).is_ok(), is_trusted, "{mode:o} on the way");
-            assert_eq!(Way::make(&below).is_ok(), is_trusted, "{mode:o} on the way");
+            assert_eq!(
+                TrustedPath::to(&below).is_ok(),
+                is_trusted,
+                "{mode:o} on the way"
+            );
+            assert_eq!(
+                TrustedPath::make(&below).is_ok(),
+                is_trusted,
+                "{mode:o} on the way"
+            );
         }
-        let error = Way::make(&place.0.join("777")).unwrap_err().to_string();
+        let error = TrustedPath::make(&place.0.join("777"))
+            .unwrap_err()
+            .to_string();
         assert!(
             error.contains("others may write there (mode 777)"),
             "{error}"

@@ -7,14 +7,14 @@ use std::thread;
 use tidegate_abi::board::Needs;
 use tidegate_abi::decision::{LossMode, Mode, Outcome};
 use tidegate_limits::breaker::Breaker;
-use tidegate_limits::breaker::trip::Trip;
+use tidegate_limits::breaker::trip::BreakerTrip;
 use tidegate_limits::quirks::Quirks;
 use tidegate_segment::board::{
-    FlowLimit, FlowRule, OriginTest, ParamLimit, ParamRule, Record, Rule, RuleKind, Slot, Span,
-    Subject,
+    BoardRule, FlowLimit, FlowRule, OriginTest, ParamLimit, ParamRule, PoolSpan, ResourceRecord,
+    RuleKind, Slot, Subject,
 };
 use tidegate_segment::clock::Clock;
-use tidegate_segment::gate::{Arg, Gate, Pass, Request, Step, Verdict};
+use tidegate_segment::gate::{Arg, Gate, GateVerdict, Pass, Request, Step};
 use tidegate_segment::lane::Lane;
 
 use crate::fixture::{Fixture, SECOND};
@@ -33,8 +33,8 @@ impl Clock for At {
     }
 }
 
-pub(crate) fn rule(kind: RuleKind) -> Rule {
-    Rule {
+pub(crate) fn rule(kind: RuleKind) -> BoardRule {
+    BoardRule {
         number: 0,
         mode: Mode::Enforce,
         state: 0,
@@ -43,7 +43,7 @@ pub(crate) fn rule(kind: RuleKind) -> Rule {
     }
 }
 
-pub(crate) fn flow(limit: FlowLimit) -> Rule {
+pub(crate) fn flow(limit: FlowLimit) -> BoardRule {
     rule(RuleKind::Flow(FlowRule {
         origin: OriginTest::Any,
         subject: Subject::Direct,
@@ -51,23 +51,23 @@ pub(crate) fn flow(limit: FlowLimit) -> Rule {
     }))
 }
 
-pub(crate) fn param(limit: ParamLimit, count: u32) -> Rule {
+pub(crate) fn param(limit: ParamLimit, count: u32) -> BoardRule {
     rule(RuleKind::Param(ParamRule {
         index: 0,
         limit,
         count,
-        items: Span::default(),
-        sets: Span {
+        items: PoolSpan::default(),
+        sets: PoolSpan {
             start: 0,
             length: 2,
         },
     }))
 }
 
-pub(crate) fn breaker() -> Rule {
+pub(crate) fn breaker() -> BoardRule {
     rule(RuleKind::Degrade {
         breaker: Breaker {
-            trip: Trip::ErrorCount(0.0),
+            trip: BreakerTrip::ErrorCount(0.0),
             min_requests: 1,
             recovery_ns: SECOND,
             lease_ns: SECOND,
@@ -83,11 +83,11 @@ struct Crowded {
 }
 
 impl Crowded {
-    fn new(rule: Rule) -> Self {
+    fn new(rule: BoardRule) -> Self {
         let mut fixture = Fixture::new(LossMode::Last);
-        let record = Record {
+        let record = ResourceRecord {
             needs: Needs(Needs::RULES | Needs::COUNTED),
-            ..Record::default()
+            ..ResourceRecord::default()
         };
         let slot = fixture.writers.rules.add("r", &record, &[rule]).unwrap();
         let gate = fixture.gate(1, 0);
@@ -126,9 +126,9 @@ impl Crowded {
         };
         let clock = At(at_ns);
         match self.gate.enter(&clock, Lane::SHARED, self.slot, request) {
-            Step::Done(Verdict::Admitted(pass)) => Some(Ok(pass)),
-            Step::Done(Verdict::Refused(_)) => None,
-            Step::Done(Verdict::Stale) => panic!("the seat is there"),
+            Step::Done(GateVerdict::Admitted(pass)) => Some(Ok(pass)),
+            Step::Done(GateVerdict::Refused(_)) => None,
+            Step::Done(GateVerdict::Stale) => panic!("the seat is there"),
             Step::Wait(waiting) => Some(Err(waiting.until_ns() - at_ns)),
         }
     }

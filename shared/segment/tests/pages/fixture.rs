@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use tidegate_abi::decision::LossMode;
 use tidegate_abi::geometry::Geometry;
-use tidegate_segment::board::{self, Board, Process, Record, Settings, Slot, Writers};
+use tidegate_segment::board::{self, Board, BoardSettings, Process, ResourceRecord, Slot, Writers};
 use tidegate_segment::clock::Clock;
 use tidegate_segment::gate::Gate;
 use tidegate_segment::ledger::Ledger;
@@ -43,7 +43,7 @@ pub(crate) struct Fixture {
 impl Fixture {
     pub(crate) fn new(loss_mode: LossMode) -> Self {
         let geometry = Geometry::new(8, 4, 3, 4).unwrap();
-        let settings = Settings {
+        let settings = BoardSettings {
             generation: 1,
             time_to_live_ns: TIME_TO_LIVE_NS,
             grace_ns: GRACE_NS,
@@ -62,7 +62,7 @@ impl Fixture {
         }
     }
 
-    pub(crate) fn resource(&mut self, name: &str, record: Record) -> Slot {
+    pub(crate) fn resource(&mut self, name: &str, record: ResourceRecord) -> Slot {
         self.writers.rules.add(name, &record, &[]).unwrap()
     }
 

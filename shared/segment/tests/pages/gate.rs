@@ -5,27 +5,27 @@ use tidegate_abi::board::{Needs, ScopeWord};
 use tidegate_abi::decision::{
     Cause, Class, Direction, LossMode, Outcome, Reason, RefusalKind, ScopeState,
 };
-use tidegate_segment::board::{Record, ScopeReport, Slot};
-use tidegate_segment::gate::{Gate, Pass, Refusal, Request, Step, Verdict};
+use tidegate_segment::board::{PublishedScope, ResourceRecord, Slot};
+use tidegate_segment::gate::{Gate, GateVerdict, Pass, Refusal, Request, Step};
 use tidegate_segment::lane::Lane;
 
 pub(crate) const LANE: Lane = Lane::numbered(1);
 
-fn qps(limit: u32) -> Record {
-    Record {
+fn qps(limit: u32) -> ResourceRecord {
+    ResourceRecord {
         needs: Needs(Needs::QPS),
         qps_limit: limit,
         qps_rule: 7,
-        ..Record::default()
+        ..ResourceRecord::default()
     }
 }
 
-fn concurrency(limit: u32) -> Record {
-    Record {
+fn concurrency(limit: u32) -> ResourceRecord {
+    ResourceRecord {
         needs: Needs(Needs::CONCURRENCY),
         concurrency_limit: limit,
         concurrency_rule: 9,
-        ..Record::default()
+        ..ResourceRecord::default()
     }
 }
 
@@ -44,19 +44,19 @@ pub(crate) fn ask(
     request: Request<'_>,
 ) -> Result<Pass, Refusal> {
     match gate.enter(&fixture.clock, LANE, slot, request) {
-        Step::Done(Verdict::Admitted(pass)) => Ok(pass),
-        Step::Done(Verdict::Refused(refusal)) => Err(refusal),
-        Step::Done(Verdict::Stale) | Step::Wait(_) => unreachable!(),
+        Step::Done(GateVerdict::Admitted(pass)) => Ok(pass),
+        Step::Done(GateVerdict::Refused(refusal)) => Err(refusal),
+        Step::Done(GateVerdict::Stale) | Step::Wait(_) => unreachable!(),
     }
 }
 
 fn is_stale(fixture: &Fixture, gate: &Gate, slot: Slot) -> bool {
     let step = gate.enter(&fixture.clock, LANE, slot, Request::default());
-    matches!(step, Step::Done(Verdict::Stale))
+    matches!(step, Step::Done(GateVerdict::Stale))
 }
 
 pub(crate) fn publish(fixture: &mut Fixture, scope: u32, word: ScopeWord) {
-    let report = ScopeReport {
+    let report = PublishedScope {
         word,
         allowed_qps_milli: u64::MAX,
         cause: Cause::None,
@@ -137,7 +137,7 @@ fn a_concurrency_rule_counts_over_all_seats_and_lanes() {
 #[test]
 fn a_full_window_gives_the_place_in_flight_back() {
     let mut fixture = Fixture::new(LossMode::Open);
-    let both = Record {
+    let both = ResourceRecord {
         needs: Needs(Needs::CONCURRENCY | Needs::QPS),
         concurrency_limit: 5,
         ..qps(1)
@@ -157,11 +157,11 @@ fn a_full_window_gives_the_place_in_flight_back() {
 #[test]
 fn a_rule_in_observe_mode_counts_and_refuses_nobody() {
     let mut fixture = Fixture::new(LossMode::Open);
-    let record = Record {
+    let record = ResourceRecord {
         needs: Needs(Needs::OBSERVED_QPS | Needs::OBSERVED_CONCURRENCY),
         observed_qps_limit: 3,
         observed_concurrency_limit: 4,
-        ..Record::default()
+        ..ResourceRecord::default()
     };
     let slot = fixture.resource("r", record);
     let gate = fixture.gate(1, 0);
@@ -184,7 +184,7 @@ fn a_seat_that_is_taken_away_takes_its_permits_with_it() {
     fixture.writers.seats.revoke(1);
     assert_eq!(fixture.inflight(slot), 1);
     let late = dead.enter(&fixture.clock, LANE, slot, Request::default());
-    assert!(matches!(late, Step::Done(Verdict::Stale)));
+    assert!(matches!(late, Step::Done(GateVerdict::Stale)));
     dead.exit(&fixture.clock, LANE, kept[0], Outcome::Ok);
     assert_eq!(fixture.inflight(slot), 1);
 
@@ -221,7 +221,7 @@ fn a_slot_of_another_generation_is_stale() {
 #[test]
 fn overload_admits_below_the_tight_limit_and_only_looks_at_inbound_work() {
     let mut fixture = Fixture::new(LossMode::Open);
-    let slot = fixture.resource("r", Record::default());
+    let slot = fixture.resource("r", ResourceRecord::default());
     let gate = fixture.gate(1, 1);
     let overload = ScopeWord {
         state: ScopeState::Overload,
@@ -249,7 +249,7 @@ fn overload_admits_below_the_tight_limit_and_only_looks_at_inbound_work() {
 #[test]
 fn the_client_finds_overload_by_itself_when_the_entry_limit_is_reached() {
     let mut fixture = Fixture::new(LossMode::Open);
-    let slot = fixture.resource("r", Record::default());
+    let slot = fixture.resource("r", ResourceRecord::default());
     let gate = fixture.gate(1, 0);
     let healthy = ScopeWord {
         near: true,
@@ -283,7 +283,7 @@ fn the_client_finds_overload_by_itself_when_the_entry_limit_is_reached() {
 #[test]
 fn a_scope_far_from_its_limit_is_counted_now_and_then() {
     let mut fixture = Fixture::new(LossMode::Open);
-    let slot = fixture.resource("r", Record::default());
+    let slot = fixture.resource("r", ResourceRecord::default());
     let gate = fixture.gate(1, 0);
     publish(
         &mut fixture,
@@ -307,7 +307,7 @@ fn a_scope_far_from_its_limit_is_counted_now_and_then() {
 #[test]
 fn probes_pass_within_their_budget() {
     let mut fixture = Fixture::new(LossMode::Open);
-    let slot = fixture.resource("r", Record::default());
+    let slot = fixture.resource("r", ResourceRecord::default());
     let gate = fixture.gate(1, 0);
     for _request in 0..100 {
         let _held = enter(&fixture, &gate, slot).unwrap();
@@ -390,7 +390,7 @@ fn one_shot_callers_get_the_allowed_qps_with_a_burst_of_a_tenth_of_a_second() {
         state: ScopeState::Overload,
         ..ScopeWord::OPEN
     };
-    let report = ScopeReport {
+    let report = PublishedScope {
         word: overload,
         allowed_qps_milli: 200_000,
         cause: Cause::Cpu,

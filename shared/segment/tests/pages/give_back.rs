@@ -4,10 +4,12 @@ use tidegate_abi::board::Needs;
 use tidegate_abi::decision::{LossMode, Mode, Outcome};
 use tidegate_limits::quirks::Quirks;
 use tidegate_segment::board::{
-    FlowLimit, FlowRule, OriginTest, Record, Rule, RuleKind, Slot, Subject,
+    BoardRule, FlowLimit, FlowRule, OriginTest, ResourceRecord, RuleKind, Slot, Subject,
 };
 use tidegate_segment::clock::Clock as _;
-use tidegate_segment::gate::{Gate, Name, Pass, Request, Step, Verdict, Waiting};
+use tidegate_segment::gate::{
+    Gate, GateVerdict, Pass, Request, RequestName, Step, WaitingDecision,
+};
 use tidegate_segment::lane::Lane;
 
 use super::fixture::{Fixture, SECOND, Scripted};
@@ -15,7 +17,7 @@ use super::fixture::{Fixture, SECOND, Scripted};
 const LANE: Lane = Lane::numbered(1);
 const CALLER: u64 = 7;
 
-const COUNTED: Record = Record {
+const COUNTED: ResourceRecord = ResourceRecord {
     needs: Needs(Needs::COUNTED),
     generation: 0,
     rules_first: 0,
@@ -30,8 +32,8 @@ const COUNTED: Record = Record {
     observed_concurrency_rule: 0,
 };
 
-fn rule(number: u32, origin: OriginTest, limit: FlowLimit) -> Rule {
-    Rule {
+fn rule(number: u32, origin: OriginTest, limit: FlowLimit) -> BoardRule {
+    BoardRule {
         number,
         mode: Mode::Enforce,
         state: number,
@@ -45,10 +47,10 @@ fn rule(number: u32, origin: OriginTest, limit: FlowLimit) -> Rule {
 }
 
 /// A resource with rules, and the node of one of its origins.
-fn with_part(pages: &mut Fixture, rules: &[Rule]) -> (Slot, Slot) {
-    let record = Record {
+fn with_part(pages: &mut Fixture, rules: &[BoardRule]) -> (Slot, Slot) {
+    let record = ResourceRecord {
         needs: Needs(Needs::RULES | Needs::COUNTED | Needs::ORIGINS),
-        ..Record::default()
+        ..ResourceRecord::default()
     };
     let own = pages.writers.rules.add("r", &record, rules).unwrap();
     let part = pages
@@ -61,7 +63,7 @@ fn with_part(pages: &mut Fixture, rules: &[Rule]) -> (Slot, Slot) {
 
 fn step(gate: &Gate, clock: &Scripted, slot: Slot, part: Slot) -> Step<'static> {
     let request = Request {
-        origin: Name {
+        origin: RequestName {
             hash: CALLER,
             node: Some(part),
         },
@@ -72,12 +74,12 @@ fn step(gate: &Gate, clock: &Scripted, slot: Slot, part: Slot) -> Step<'static> 
 
 fn admitted(step: &Step<'_>) -> Pass {
     match *step {
-        Step::Done(Verdict::Admitted(pass)) => pass,
+        Step::Done(GateVerdict::Admitted(pass)) => pass,
         Step::Done(_) | Step::Wait(_) => panic!("{step:?}"),
     }
 }
 
-fn waiting(step: &Step<'static>) -> Waiting<'static> {
+fn waiting(step: &Step<'static>) -> WaitingDecision<'static> {
     match *step {
         Step::Wait(waiting) => waiting,
         Step::Done(other) => panic!("{other:?}"),
@@ -90,7 +92,7 @@ fn passed(pages: &Fixture, slot: Slot) -> u32 {
 }
 
 /// Takes a slot back, clears it and gives it to another name.
-fn give_on(pages: &mut Fixture, slot: Slot, name: &str, record: &Record) -> Slot {
+fn give_on(pages: &mut Fixture, slot: Slot, name: &str, record: &ResourceRecord) -> Slot {
     let closed = pages.writers.rules.close(slot);
     pages
         .ledger
@@ -112,7 +114,7 @@ fn a_name_that_lost_its_slot_asks_anew_and_another_has_the_slot_clean() {
     let held = admitted(&enter(slot));
     let closed = pages.writers.rules.close(slot);
     assert_eq!((closed.index, closed.generation), (slot.index, 2));
-    assert!(matches!(enter(slot), Step::Done(Verdict::Stale)));
+    assert!(matches!(enter(slot), Step::Done(GateVerdict::Stale)));
     assert_eq!(pages.board.find("a-first-name"), None);
     pages
         .ledger
@@ -141,10 +143,10 @@ fn a_rule_set_that_is_published_later_knows_the_slot_by_its_new_generation() {
     let next = give_on(&mut pages, slot, "b", &COUNTED);
     let gate = pages.gate(1, 0);
     for _set in 0..2 {
-        let set = tidegate_segment::board::RuleSet::default();
+        let set = tidegate_segment::board::CompiledRules::default();
         pages.writers.rules.publish(set, |_slot| COUNTED).unwrap();
         let enter = |slot| gate.enter(&pages.clock, LANE, slot, Request::default());
-        assert!(matches!(enter(slot), Step::Done(Verdict::Stale)));
+        assert!(matches!(enter(slot), Step::Done(GateVerdict::Stale)));
         let _in_flight = admitted(&enter(next));
     }
 }
@@ -175,7 +177,7 @@ fn a_request_that_knows_a_node_that_went_is_held_to_the_limit_by_the_resources_o
     // The own node has one in flight already.
     assert!(matches!(
         step(&gate, &pages.clock, own, part),
-        Step::Done(Verdict::Refused(_))
+        Step::Done(GateVerdict::Refused(_))
     ));
     gate.exit(&pages.clock, LANE, first, Outcome::Ok);
     let second = admitted(&step(&gate, &pages.clock, own, part));
@@ -206,7 +208,7 @@ fn a_request_that_waits_while_its_node_goes_is_held_to_the_limit_by_the_resource
     let second = admitted(&gate.resume(&pages.clock, LANE, &second));
     assert!(matches!(
         gate.resume(&pages.clock, LANE, &third),
-        Step::Done(Verdict::Refused(_))
+        Step::Done(GateVerdict::Refused(_))
     ));
     assert_eq!((pages.inflight(own), pages.inflight(stranger)), (1, 0));
     gate.exit(&pages.clock, LANE, second, Outcome::Ok);

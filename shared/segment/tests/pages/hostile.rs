@@ -8,32 +8,32 @@ use proptest::prelude::*;
 use tidegate_abi::board::Needs;
 use tidegate_abi::decision::{LossMode, Mode, Outcome};
 use tidegate_abi::geometry::Geometry;
-use tidegate_limits::authority::List;
+use tidegate_limits::authority::OriginListMode;
 use tidegate_limits::breaker::Breaker;
-use tidegate_limits::breaker::trip::Trip;
+use tidegate_limits::breaker::trip::BreakerTrip;
 use tidegate_limits::quirks::Quirks;
 use tidegate_segment::board::{
-    Board, FlowLimit, FlowRule, OriginTest, ParamLimit, ParamRule, Record, Rule, RuleKind, Span,
-    Subject, WarmUpNumbers,
+    Board, BoardRule, FlowLimit, FlowRule, OriginTest, ParamLimit, ParamRule, PoolSpan,
+    ResourceRecord, RuleKind, Subject, WarmUpNumbers,
 };
-use tidegate_segment::gate::{Arg, Gate, Request, Step, Verdict};
+use tidegate_segment::gate::{Arg, Gate, GateVerdict, Request, Step};
 use tidegate_segment::lane::Lane;
 use tidegate_segment::ledger::Ledger;
 use tidegate_segment::page::Page;
 use tidegate_segment::sync::Ordering;
 
-fn record() -> Record {
-    Record {
+fn record() -> ResourceRecord {
+    ResourceRecord {
         needs: Needs(Needs::QPS | Needs::CONCURRENCY | Needs::OBSERVED_QPS),
         qps_limit: 5,
         concurrency_limit: 5,
         observed_qps_limit: 2,
-        ..Record::default()
+        ..ResourceRecord::default()
     }
 }
 
 /// One rule of each kind and behavior, each with a line of state of its own.
-fn every_kind() -> Vec<Rule> {
+fn every_kind() -> Vec<BoardRule> {
     let warm_up = WarmUpNumbers {
         count: 10.0,
         period_s: 5,
@@ -77,7 +77,9 @@ fn every_kind() -> Vec<Rule> {
     rules.extend(limits.map(flow));
     rules.push(breaker());
     let lines = (0..).zip(rules);
-    lines.map(|(state, rule)| Rule { state, ..rule }).collect()
+    lines
+        .map(|(state, rule)| BoardRule { state, ..rule })
+        .collect()
 }
 
 /// A ledger of the fixture's geometry whose words after the header are `words`, over and over.
@@ -92,7 +94,7 @@ fn ledger_of(geometry: Geometry, words: &[u64]) -> Ledger {
 }
 
 /// A rule of any kind with any numbers, also such as no configuration gives.
-fn any_rule() -> impl Strategy<Value = Rule> {
+fn any_rule() -> impl Strategy<Value = BoardRule> {
     let numbers = (
         any::<u32>(),
         any::<u32>(),
@@ -100,12 +102,12 @@ fn any_rule() -> impl Strategy<Value = Rule> {
         any::<f64>(),
         any::<i32>(),
     );
-    let span = || (0_u32..64, 0_u32..64).prop_map(|(start, length)| Span { start, length });
+    let span = || (0_u32..64, 0_u32..64).prop_map(|(start, length)| PoolSpan { start, length });
     let spans = (
         span(),
         prop_oneof![
             span(),
-            Just(Span {
+            Just(PoolSpan {
                 start: u32::MAX,
                 length: u32::MAX
             })
@@ -115,7 +117,7 @@ fn any_rule() -> impl Strategy<Value = Rule> {
     (numbers, spans, kinds, 0_u32..20).prop_map(|(numbers, spans, kinds, state)| {
         let (kind, subject, origin, quirky, observes) = kinds;
         let aimed = (subject, origin);
-        Rule {
+        BoardRule {
             number: 0,
             mode: if observes {
                 Mode::Observe
@@ -135,7 +137,12 @@ fn any_rule() -> impl Strategy<Value = Rule> {
 
 type Numbers = (u32, u32, u64, f64, i32);
 
-fn any_kind(kind: u8, aimed: (u8, u8), numbers: Numbers, (items, sets): (Span, Span)) -> RuleKind {
+fn any_kind(
+    kind: u8,
+    aimed: (u8, u8),
+    numbers: Numbers,
+    (items, sets): (PoolSpan, PoolSpan),
+) -> RuleKind {
     let (a, b, c, number, index) = numbers;
     let duration_s = b;
     let param = |limit| {
@@ -159,12 +166,12 @@ fn any_kind(kind: u8, aimed: (u8, u8), numbers: Numbers, (items, sets): (Span, S
         }),
         3 => param(ParamLimit::Concurrency),
         4 => RuleKind::Authority {
-            list: List::Deny,
+            list: OriginListMode::Deny,
             origins: items,
         },
         5 => RuleKind::Degrade {
             breaker: Breaker {
-                trip: Trip::ErrorRatio(number),
+                trip: BreakerTrip::ErrorRatio(number),
                 min_requests: a,
                 recovery_ns: c,
                 lease_ns: c,
@@ -217,7 +224,7 @@ proptest! {
     ) {
         let mut fixture = Fixture::new(LossMode::Open);
         let needs = Needs::RULES | Needs::COUNTED | Needs::SECONDS | Needs::SYSTEM;
-        let record = Record { needs: Needs(needs), ..Record::default() };
+        let record = ResourceRecord { needs: Needs(needs), ..ResourceRecord::default() };
         let slot = fixture.writers.rules.add("r", &record, &rules).unwrap();
         let seated = fixture.gate(1, 0);
         let ledger = ledger_of(fixture.board.geometry(), &words);
@@ -234,7 +241,7 @@ proptest! {
             }
         }
         match step {
-            Step::Done(Verdict::Admitted(pass)) => gate.exit(&clock, Lane::SHARED, pass, Outcome::Ok),
+            Step::Done(GateVerdict::Admitted(pass)) => gate.exit(&clock, Lane::SHARED, pass, Outcome::Ok),
             Step::Done(_) => {}
             Step::Wait(_) => prop_assert!(false, "a decision ends"),
         }
@@ -249,7 +256,7 @@ proptest! {
         let gate = Gate::new(fixture.board, ledger, seated.seat(), 1);
         for lane in 0..4 {
             let lane = Lane::numbered(lane);
-            if let Step::Done(Verdict::Admitted(pass)) = gate.enter(&fixture.clock, lane, slot, Request::default()) {
+            if let Step::Done(GateVerdict::Admitted(pass)) = gate.enter(&fixture.clock, lane, slot, Request::default()) {
                 gate.exit(&fixture.clock, lane, pass, Outcome::Ok);
             }
         }
@@ -263,7 +270,7 @@ proptest! {
     fn any_bits_are_survived_by_every_kind_of_rule(words in prop::collection::vec(any::<u64>(), 1..64)) {
         let mut fixture = Fixture::new(LossMode::Open);
         let needs = Needs::RULES | Needs::COUNTED | Needs::SECONDS | Needs::SYSTEM;
-        let record = Record { needs: Needs(needs), ..Record::default() };
+        let record = ResourceRecord { needs: Needs(needs), ..ResourceRecord::default() };
         let slot = fixture.writers.rules.add("r", &record, &every_kind()).unwrap();
         let seated = fixture.gate(1, 0);
         let ledger = ledger_of(fixture.board.geometry(), &words);
@@ -280,7 +287,7 @@ proptest! {
                 }
             }
             match step {
-                Step::Done(Verdict::Admitted(pass)) => gate.exit(&fixture.clock, Lane::SHARED, pass, outcome),
+                Step::Done(GateVerdict::Admitted(pass)) => gate.exit(&fixture.clock, Lane::SHARED, pass, outcome),
                 Step::Done(_) => {}
                 Step::Wait(_) => prop_assert!(false, "a decision ends"),
             }

@@ -2,8 +2,8 @@
 
 use tidegate_abi::board::Needs;
 use tidegate_abi::decision::{LossMode, RefusalKind};
-use tidegate_segment::board::{FlowLimit, ParamLimit, Record, Rule, RuleSet};
-use tidegate_segment::gate::{Arg, Gate, Request, Step, Verdict, Waiting};
+use tidegate_segment::board::{BoardRule, CompiledRules, FlowLimit, ParamLimit, ResourceRecord};
+use tidegate_segment::gate::{Arg, Gate, GateVerdict, Request, Step, WaitingDecision};
 use tidegate_segment::lane::Lane;
 
 use crate::exact::{flow, param};
@@ -12,25 +12,25 @@ use crate::fixture::Fixture;
 const ARGS: [Arg<'static>; 1] = [Arg::One(7)];
 
 /// A pace for each value, then a limit on requests in flight.
-fn rules(inflight: u32) -> [Rule; 2] {
+fn rules(inflight: u32) -> [BoardRule; 2] {
     let pace = ParamLimit::Pace {
         duration_s: 1,
         max_wait_ms: 1_000,
     };
     let limit = flow(FlowLimit::Concurrency(inflight));
-    [param(pace, 10), Rule { state: 1, ..limit }]
+    [param(pace, 10), BoardRule { state: 1, ..limit }]
 }
 
-fn record(rules: u32) -> Record {
-    Record {
+fn record(rules: u32) -> ResourceRecord {
+    ResourceRecord {
         needs: Needs(Needs::RULES),
         rules,
-        ..Record::default()
+        ..ResourceRecord::default()
     }
 }
 
 /// The second of two requests: it waits for its value's turn.
-fn waiting(fixture: &mut Fixture) -> (Gate, Waiting<'static>) {
+fn waiting(fixture: &mut Fixture) -> (Gate, WaitingDecision<'static>) {
     let added = fixture.writers.rules.add("r", &record(2), &rules(9));
     let (slot, gate) = (added.unwrap(), fixture.gate(1, 0));
     let request = Request {
@@ -38,17 +38,17 @@ fn waiting(fixture: &mut Fixture) -> (Gate, Waiting<'static>) {
         ..Request::default()
     };
     let ask = || gate.enter(&fixture.clock, Lane::SHARED, slot, request);
-    assert!(matches!(ask(), Step::Done(Verdict::Admitted(_))));
+    assert!(matches!(ask(), Step::Done(GateVerdict::Admitted(_))));
     let Step::Wait(waiting) = ask() else {
         panic!("the turn of a value is a tenth of a second");
     };
     (gate, waiting)
 }
 
-fn publish(fixture: &mut Fixture, rules: &[Rule]) {
-    let set = RuleSet {
+fn publish(fixture: &mut Fixture, rules: &[BoardRule]) {
+    let set = CompiledRules {
         rules,
-        ..RuleSet::default()
+        ..CompiledRules::default()
     };
     let count = u32::try_from(rules.len()).unwrap();
     fixture
@@ -58,7 +58,7 @@ fn publish(fixture: &mut Fixture, rules: &[Rule]) {
         .unwrap();
 }
 
-fn resumed(fixture: &Fixture, gate: &Gate, waiting: &Waiting<'_>) -> Verdict {
+fn resumed(fixture: &Fixture, gate: &Gate, waiting: &WaitingDecision<'_>) -> GateVerdict {
     fixture
         .clock
         .advance(waiting.until_ns() - 1_000 * crate::fixture::SECOND);
@@ -74,7 +74,7 @@ fn a_request_that_waited_is_held_to_the_later_kinds_of_the_set_in_force_then() {
     let (gate, waiting) = waiting(&mut fixture);
     publish(&mut fixture, &rules(1));
     let verdict = resumed(&fixture, &gate, &waiting);
-    let Verdict::Refused(refusal) = verdict else {
+    let GateVerdict::Refused(refusal) = verdict else {
         panic!("one is inside already: {verdict:?}");
     };
     assert_eq!(refusal.kind, RefusalKind::Flow);
@@ -86,5 +86,5 @@ fn a_request_that_waited_goes_on_where_its_rules_are_gone() {
     let (gate, waiting) = waiting(&mut fixture);
     publish(&mut fixture, &[]);
     let verdict = resumed(&fixture, &gate, &waiting);
-    assert!(matches!(verdict, Verdict::Admitted(_)), "{verdict:?}");
+    assert!(matches!(verdict, GateVerdict::Admitted(_)), "{verdict:?}");
 }

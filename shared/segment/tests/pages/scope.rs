@@ -4,9 +4,9 @@ use crate::fixture::{Fixture, GRACE_NS, SECOND, TIME_TO_LIVE_NS};
 use crate::gate::{LANE, ask, publish};
 use tidegate_abi::board::{ScopeWord, SurgeWord};
 use tidegate_abi::decision::{LossMode, Outcome, Reason, ScopeState};
-use tidegate_segment::board::{Record, Slot};
+use tidegate_segment::board::{ResourceRecord, Slot};
 use tidegate_segment::clock::Clock as _;
-use tidegate_segment::gate::{Gate, Request, Step, Verdict};
+use tidegate_segment::gate::{Gate, GateVerdict, Request, Step};
 
 /// What a request that sees so many waiting itself is refused with: what the scope held.
 fn held_when_refused(
@@ -31,7 +31,7 @@ fn held_when_refused(
 #[test]
 fn what_waits_to_be_accepted_counts_like_what_is_in_flight() {
     let mut fixture = Fixture::new(LossMode::Open);
-    let slot = fixture.resource("r", Record::default());
+    let slot = fixture.resource("r", ResourceRecord::default());
     let gate = fixture.gate(1, 0);
     let limits = |state| ScopeWord {
         state,
@@ -62,7 +62,7 @@ fn what_waits_to_be_accepted_counts_like_what_is_in_flight() {
 #[test]
 fn a_surge_needs_no_evidence_at_the_entry_limit_and_slow_growth_does() {
     let mut fixture = Fixture::new(LossMode::Open);
-    let slot = fixture.resource("r", Record::default());
+    let slot = fixture.resource("r", ResourceRecord::default());
     let gate = fixture.gate(1, 0);
     let calm = ScopeWord {
         state: ScopeState::Healthy,
@@ -97,7 +97,7 @@ fn a_surge_needs_no_evidence_at_the_entry_limit_and_slow_growth_does() {
 #[test]
 fn what_other_tenants_held_counts_in_the_scopes_limits() {
     let mut fixture = Fixture::new(LossMode::Open);
-    let slot = fixture.resource("r", Record::default());
+    let slot = fixture.resource("r", ResourceRecord::default());
     let gate = fixture.gate(1, 0);
     for (state, limit) in [(ScopeState::Healthy, 10), (ScopeState::Overload, 5)] {
         let limits = ScopeWord {
@@ -135,7 +135,7 @@ fn calm(fixture: &mut Fixture, gate_scope: u32) -> ScopeWord {
 #[test]
 fn a_lane_of_a_calm_seat_sums_what_its_scopes_hold_before_one_in_64_admissions() {
     let mut fixture = Fixture::new(LossMode::Open);
-    let slot = fixture.resource("r", Record::default());
+    let slot = fixture.resource("r", ResourceRecord::default());
     let gate = fixture.gate(1, 1);
     calm(&mut fixture, 1);
     let mut admitted = 0;
@@ -170,7 +170,7 @@ fn a_seat_is_calm_no_longer_than_its_scopes_its_agent_and_its_process_are() {
     ];
     for (what, end) in ends {
         let mut fixture = Fixture::new(LossMode::Open);
-        let slot = fixture.resource("r", Record::default());
+        let slot = fixture.resource("r", ResourceRecord::default());
         let gate = fixture.gate(1, 1);
         let word = calm(&mut fixture, 1);
         let enter = |fixture: &Fixture| ask(fixture, &gate, slot, Request::default());
@@ -185,32 +185,38 @@ fn a_seat_is_calm_no_longer_than_its_scopes_its_agent_and_its_process_are() {
 #[test]
 fn a_calm_seat_notices_that_its_agent_is_silent_or_that_it_was_taken_away() {
     let mut fixture = Fixture::new(LossMode::Closed);
-    let slot = fixture.resource("r", Record::default());
+    let slot = fixture.resource("r", ResourceRecord::default());
     let gate = fixture.gate(1, 1);
     calm(&mut fixture, 1);
     let enter = |fixture: &Fixture| gate.enter(&fixture.clock, LANE, slot, Request::default());
-    assert!(matches!(enter(&fixture), Step::Done(Verdict::Admitted(_))));
+    assert!(matches!(
+        enter(&fixture),
+        Step::Done(GateVerdict::Admitted(_))
+    ));
     fixture
         .clock
         .advance(TIME_TO_LIVE_NS + GRACE_NS + 2_000_000);
     assert!(matches!(
         enter(&fixture),
-        Step::Done(Verdict::Refused(refusal)) if refusal.reason == Reason::AgentLost
+        Step::Done(GateVerdict::Refused(refusal)) if refusal.reason == Reason::AgentLost
     ));
     calm(&mut fixture, 1);
-    assert!(matches!(enter(&fixture), Step::Done(Verdict::Admitted(_))));
+    assert!(matches!(
+        enter(&fixture),
+        Step::Done(GateVerdict::Admitted(_))
+    ));
     fixture.writers.seats.revoke(1);
-    assert!(matches!(enter(&fixture), Step::Done(Verdict::Stale)));
+    assert!(matches!(enter(&fixture), Step::Done(GateVerdict::Stale)));
     // Not even as somebody else's.
     let _next = fixture.gate(1, 1);
     calm(&mut fixture, 1);
-    assert!(matches!(enter(&fixture), Step::Done(Verdict::Stale)));
+    assert!(matches!(enter(&fixture), Step::Done(GateVerdict::Stale)));
 }
 
 #[test]
 fn field_o7_a_scope_that_observes_counts_what_it_would_refuse_and_admits_it() {
     let mut fixture = Fixture::new(LossMode::Open);
-    let slot = fixture.resource("r", Record::default());
+    let slot = fixture.resource("r", ResourceRecord::default());
     let gate = fixture.gate(1, 1);
     let ledger = *gate.ledger();
     for state in [

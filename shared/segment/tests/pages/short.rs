@@ -6,12 +6,12 @@ use proptest::prelude::*;
 use tidegate_abi::board::Needs;
 use tidegate_abi::decision::{LossMode, Mode, Outcome};
 use tidegate_limits::breaker::Breaker;
-use tidegate_limits::breaker::trip::Trip;
+use tidegate_limits::breaker::trip::BreakerTrip;
 use tidegate_limits::quirks::Quirks;
 use tidegate_segment::board::{
-    FlowLimit, FlowRule, OriginTest, Record, Rule, RuleKind, Slot, Subject,
+    BoardRule, FlowLimit, FlowRule, OriginTest, ResourceRecord, RuleKind, Slot, Subject,
 };
-use tidegate_segment::gate::{Gate, Pass, Refusal, Request, Step, Verdict};
+use tidegate_segment::gate::{Gate, GateVerdict, Pass, Refusal, Request, Step};
 use tidegate_segment::lane::Lane;
 
 use crate::fixture::{Fixture, SECOND};
@@ -40,17 +40,17 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
     prop::collection::vec(act, 1..120)
 }
 
-fn trip() -> impl Strategy<Value = Trip> {
-    let slow = (0..400_u64, 0.0..=1.0_f64).prop_map(|(ms, ratio)| Trip::SlowRatio {
+fn trip() -> impl Strategy<Value = BreakerTrip> {
+    let slow = (0..400_u64, 0.0..=1.0_f64).prop_map(|(ms, ratio)| BreakerTrip::SlowRatio {
         max_rt_ns: ms * MS,
         ratio,
     });
-    let ratio = (0.0..=1.0_f64).prop_map(Trip::ErrorRatio);
-    let count = (0..4_u8).prop_map(|count| Trip::ErrorCount(f64::from(count)));
+    let ratio = (0.0..=1.0_f64).prop_map(BreakerTrip::ErrorRatio);
+    let count = (0..4_u8).prop_map(|count| BreakerTrip::ErrorCount(f64::from(count)));
     prop_oneof![slow, ratio, count]
 }
 
-fn rules(limit: Option<u32>, trip: Trip, first_line: u32) -> Vec<Rule> {
+fn rules(limit: Option<u32>, trip: BreakerTrip, first_line: u32) -> Vec<BoardRule> {
     let flow = limit.map(|limit| {
         RuleKind::Flow(FlowRule {
             origin: OriginTest::Any,
@@ -69,7 +69,7 @@ fn rules(limit: Option<u32>, trip: Trip, first_line: u32) -> Vec<Rule> {
         interval_ns: NonZeroU64::new(SECOND).unwrap(),
     };
     let kinds = flow.into_iter().chain([degrade]);
-    let rule = |(place, kind): (u32, RuleKind)| Rule {
+    let rule = |(place, kind): (u32, RuleKind)| BoardRule {
         number: 5 + place,
         mode: Mode::Enforce,
         state: first_line + place,
@@ -94,12 +94,12 @@ impl Caller {
         };
         let lane = Lane::numbered(lane);
         match self.gate.enter(&fixture.clock, lane, self.slot, request) {
-            Step::Done(Verdict::Admitted(pass)) => {
+            Step::Done(GateVerdict::Admitted(pass)) => {
                 self.held.push(pass);
                 None
             }
-            Step::Done(Verdict::Refused(refusal)) => Some(refusal),
-            Step::Done(Verdict::Stale) | Step::Wait(_) => panic!("nothing waits here"),
+            Step::Done(GateVerdict::Refused(refusal)) => Some(refusal),
+            Step::Done(GateVerdict::Stale) | Step::Wait(_) => panic!("nothing waits here"),
         }
     }
 
@@ -133,9 +133,9 @@ proptest! {
         let counted = if limit.is_some() { Needs::COUNTED } else { 0 };
         // Passes by whole seconds keep a record from being short, and change no verdict.
         let mut callers = [(0, 0), (Needs::SECONDS, 4)].map(|(more, first_line)| {
-            let record = Record {
+            let record = ResourceRecord {
                 needs: Needs(Needs::RULES | counted | more),
-                ..Record::default()
+                ..ResourceRecord::default()
             };
             let name = format!("r{first_line}");
             let rules = rules(limit, trip, first_line);

@@ -4,14 +4,14 @@ use crate::fixture::Fixture;
 use crate::gate::{LANE, ask};
 use proptest::prelude::*;
 use tidegate_abi::decision::{LossMode, Outcome};
-use tidegate_segment::board::Record;
+use tidegate_segment::board::ResourceRecord;
 use tidegate_segment::gate::Request;
 use tidegate_segment::ledger::{NodeCounts, NodeTimes};
 
 /// What was counted of requests that took so long.
 fn counted(took_ns: &[u64], outcome: Outcome) -> (NodeCounts, NodeTimes) {
     let mut fixture = Fixture::new(LossMode::Open);
-    let slot = fixture.resource("r", Record::default());
+    let slot = fixture.resource("r", ResourceRecord::default());
     let gate = fixture.gate(1, 0);
     for took in took_ns {
         let pass = ask(&fixture, &gate, slot, Request::default()).unwrap();

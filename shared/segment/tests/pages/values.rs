@@ -3,8 +3,10 @@
 use tidegate_abi::board::Needs;
 use tidegate_abi::decision::{LossMode, Mode, Outcome, Reason, RefusalKind};
 use tidegate_limits::quirks::Quirks;
-use tidegate_segment::board::{ParamLimit, ParamRule, Record, Rule, RuleKind, Slot, Span};
-use tidegate_segment::gate::{Arg, Gate, Pass, Refusal, Request, Step, VALUES, Verdict};
+use tidegate_segment::board::{
+    BoardRule, ParamLimit, ParamRule, PoolSpan, ResourceRecord, RuleKind, Slot,
+};
+use tidegate_segment::gate::{Arg, Gate, GateVerdict, Pass, Refusal, Request, Step, VALUES};
 use tidegate_segment::lane::Lane;
 
 use super::fixture::Fixture;
@@ -12,8 +14,8 @@ use super::fixture::Fixture;
 const LANE: Lane = Lane::numbered(1);
 
 /// A rule by which each value of the first argument may run once at a time, with half of the sets.
-fn one_at_a_time(number: u32, mode: Mode) -> Rule {
-    Rule {
+fn one_at_a_time(number: u32, mode: Mode) -> BoardRule {
+    BoardRule {
         number,
         mode,
         state: number,
@@ -22,8 +24,8 @@ fn one_at_a_time(number: u32, mode: Mode) -> Rule {
             index: 0,
             limit: ParamLimit::Concurrency,
             count: 1,
-            items: Span::default(),
-            sets: Span {
+            items: PoolSpan::default(),
+            sets: PoolSpan {
                 start: number % 2 * 4,
                 length: 4,
             },
@@ -32,10 +34,10 @@ fn one_at_a_time(number: u32, mode: Mode) -> Rule {
 }
 
 /// A resource with such rules.
-fn ruled(pages: &mut Fixture, rules: &[Rule]) -> Slot {
-    let record = Record {
+fn ruled(pages: &mut Fixture, rules: &[BoardRule]) -> Slot {
+    let record = ResourceRecord {
         needs: Needs(Needs::RULES),
-        ..Record::default()
+        ..ResourceRecord::default()
     };
     pages.writers.rules.add("r", &record, rules).unwrap()
 }
@@ -52,9 +54,9 @@ fn enter(pages: &Fixture, gate: &Gate, slot: Slot, values: &[u64]) -> Result<Pas
         ..Request::default()
     };
     match gate.enter(&pages.clock, LANE, slot, request) {
-        Step::Done(Verdict::Admitted(pass)) => Ok(pass),
-        Step::Done(Verdict::Refused(refusal)) => Err(refusal),
-        other @ (Step::Done(Verdict::Stale) | Step::Wait(_)) => panic!("{other:?}"),
+        Step::Done(GateVerdict::Admitted(pass)) => Ok(pass),
+        Step::Done(GateVerdict::Refused(refusal)) => Err(refusal),
+        other @ (Step::Done(GateVerdict::Stale) | Step::Wait(_)) => panic!("{other:?}"),
     }
 }
 

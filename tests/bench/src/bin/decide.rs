@@ -3,14 +3,14 @@
 use std::process::ExitCode;
 
 use tidegate_abi::decision::Outcome;
-use tidegate_decisions::{NEVER_REACHED, Pages, breaker, enter, exit, flow};
-use tidegate_limits::breaker::trip::Trip;
+use tidegate_decisions::{BenchPages, NEVER_REACHED, breaker, enter, exit, flow};
+use tidegate_limits::breaker::trip::BreakerTrip;
 
-const NEVER_SLOW: Trip = Trip::SlowRatio {
+const NEVER_SLOW: BreakerTrip = BreakerTrip::SlowRatio {
     max_rt_ns: 3_600_000_000_000,
     ratio: 0.5,
 };
-const HALF_BAD: Trip = Trip::ErrorRatio(0.5);
+const HALF_BAD: BreakerTrip = BreakerTrip::ErrorRatio(0.5);
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -19,7 +19,7 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let calls: u32 = calls.parse().unwrap_or(0);
-    let mut pages = Pages::new();
+    let mut pages = BenchPages::new();
     let (what, resource) = case.split_once(':').unwrap_or(("pass", &case));
     let (slot, outcome) = match resource {
         "bare" => (pages.plain("bare", None), Outcome::Ok),

@@ -14,7 +14,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use tidegate_abi::decision::{Class, Outcome};
-use tidegate_abi::message::{Answer, Ask, FRAME_MAX, Message, TOKEN};
+use tidegate_abi::message::{EnterAnswer, EnterRequest, FRAME_MAX, Message, TOKEN};
 
 use super::http;
 use crate::lab::Door;
@@ -110,16 +110,16 @@ fn enter_gate(
     resource: &str,
     class: Class,
 ) -> io::Result<Result<Token, Vec<u8>>> {
-    let ask = Ask {
+    let ask = EnterRequest {
         class,
-        ..Ask::of(resource)
+        ..EnterRequest::of(resource)
     };
     ask_gate(socket, &Message::Enter(ask), |answer| {
-        if let Message::Verdict(Answer::Admitted { token, .. }) = answer {
+        if let Message::Verdict(EnterAnswer::Admitted { token, .. }) = answer {
             return Ok(Token::Gate(*token));
         }
         let mut retry_s = 1;
-        if let Message::Verdict(Answer::Refused { retry_after_ms, .. }) = answer {
+        if let Message::Verdict(EnterAnswer::Refused { retry_after_ms, .. }) = answer {
             retry_s = u64::from(retry_after_ms.div_ceil(1000));
         }
         Err(http::refusal(503, retry_s))

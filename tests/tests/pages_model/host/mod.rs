@@ -10,11 +10,11 @@ use std::time::Instant;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use tidegate_abi::decision::LossMode;
 use tidegate_abi::geometry::Geometry;
-use tidegate_segment::board::{self, Board, Process, Settings, Writers};
+use tidegate_segment::board::{self, Board, BoardSettings, Process, Writers};
 use tidegate_segment::gate::Gate;
 use tidegate_segment::ledger::Ledger;
 use tidegate_segment::os::child::fork;
-use tidegate_segment::os::memfd::{self, Kind};
+use tidegate_segment::os::memfd::{self, MemoryKind};
 use tidegate_segment::page::Page;
 use tidegate_tests::until::SOON;
 
@@ -48,14 +48,14 @@ pub(crate) struct Host {
 }
 
 fn shared(words: usize) -> Page {
-    let (page, _file) = memfd::create(Kind::Ledger, words).expect("memory is there");
+    let (page, _file) = memfd::create(MemoryKind::Ledger, words).expect("memory is there");
     page
 }
 
 impl Host {
     pub(crate) fn new(mut random: Random) -> Self {
         let geometry = Geometry::new(16, 16, 3, 1).expect("sizes are allowed");
-        let settings = Settings {
+        let settings = BoardSettings {
             generation: 1,
             time_to_live_ns: u64::MAX,
             grace_ns: u64::MAX,

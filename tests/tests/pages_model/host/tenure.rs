@@ -1,6 +1,6 @@
 //! Whose the slots are: taken back, zeroed after a rest, and given again; and the rules that are in force.
 
-use tidegate_segment::board::{Record, RuleSet, Slot};
+use tidegate_segment::board::{CompiledRules, ResourceRecord, Slot};
 
 use super::Host;
 use super::past::OfPlace;
@@ -30,7 +30,10 @@ impl Host {
     pub(super) fn add_all(&mut self) {
         for name in 0..FIRST_SLOT {
             let name = format!("of the host {name}");
-            let added = self.writers.rules.add(&name, &Record::default(), &[]);
+            let added = self
+                .writers
+                .rules
+                .add(&name, &ResourceRecord::default(), &[]);
             added.expect("there is room");
         }
         let all = rules(0);
@@ -49,16 +52,16 @@ impl Host {
         self.publishes += 1;
         let number = u32::try_from(self.publishes).expect("a small number");
         let rules = rules(number);
-        let set = RuleSet {
+        let set = CompiledRules {
             rules: &rules,
-            ..RuleSet::default()
+            ..CompiledRules::default()
         };
         let tenures = &self.tenures;
         let published = self.writers.rules.publish(set, |slot| {
             let place = slot.index.checked_sub(FIRST_SLOT);
             let place = place.and_then(|place| usize::try_from(place).ok());
             let held = place.filter(|place| matches!(tenures[*place], Tenure::Held(_)));
-            held.map_or_else(Record::default, |place| record(place, number))
+            held.map_or_else(ResourceRecord::default, |place| record(place, number))
         });
         published.expect("there is room");
     }

@@ -7,7 +7,7 @@ use crate::tenant::HOST;
 use crate::tenant::peer_scope::PeerScope;
 
 /// A caller of the default tenant.
-fn caller(context: &Agent, uid: u32) -> Caller {
+fn caller(context: &AgentState, uid: u32) -> Caller {
     Caller {
         holder: Holder { uid, pid: uid },
         scope: Arc::new(PeerScope::found_at(HOST)),

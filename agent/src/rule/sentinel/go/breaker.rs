@@ -5,10 +5,10 @@ use tidegate_abi::decision::Mode;
 use super::refuse_unless;
 use crate::rule::Amount;
 use crate::rule::degrade::{DegradeOptions, TripWord};
-use crate::rule::effect::{Effect, Effects};
+use crate::rule::effect::{Effects, OptionEffect};
 use crate::rule::sentinel::Foreign;
 use crate::rule::sentinel::code::{Code, INT_MAX, Id, Threshold, UpTo, id, millis};
-use crate::schema::kind::{Maybe, Name, OneOf, Required, Whole};
+use crate::schema::kind::{Maybe, NameText, OneOf, Required, Whole};
 use crate::schema::settings::{Section, settings};
 
 const STRATEGIES: Code<TripWord> = Code {
@@ -28,7 +28,7 @@ settings! {
         /// Ours: enforce, observe or off.
         mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
         /// Name of the resource.
-        resource: String = String::new(), Required(Name, "\"payment\"");
+        resource: String = String::new(), Required(NameText, "\"payment\"");
         /// What makes it trip.
         strategy: TripWord = TripWord::SlowRatio, STRATEGIES;
         /// How long it is open.
@@ -49,7 +49,7 @@ settings! {
 }
 
 impl Effects for GoBreaker {
-    const EFFECTS: &'static [Effect<Self>] = &[];
+    const EFFECTS: &'static [OptionEffect<Self>] = &[];
 }
 
 impl Foreign for GoBreaker {

@@ -3,15 +3,17 @@
 use tidegate_abi::decision::Mode;
 
 use super::refuse_unless;
-use crate::rule::effect::{Effect, Effects};
+use crate::rule::effect::{Effects, OptionEffect};
 use crate::rule::flow::GradeWord;
 use crate::rule::param::{AnyValue, ItemOptions, ItemType, ParamBehavior, ParamOptions};
 use crate::rule::sentinel::Foreign;
 use crate::rule::sentinel::code::{Code, INT_MAX, Id, UpTo, id, millis, seconds};
 use crate::schema::fault::Sink;
-use crate::schema::kind::{AnyText, Kind, Maybe, Name, OneOf, Required, Shown, Whole};
-use crate::schema::settings::{Section, Settings as _, settings};
-use crate::schema::{Node, Value};
+use crate::schema::kind::{
+    AnyText, Maybe, NameText, OneOf, OptionKind, Required, ShownValue, Whole,
+};
+use crate::schema::settings::{OptionTable as _, Section, settings};
+use crate::schema::{FileNode, Value};
 
 const METRICS: Code<GradeWord> = Code {
     codes: &[(0, GradeWord::Concurrency), (1, GradeWord::Qps)],
@@ -41,7 +43,7 @@ settings! {
         /// Ours: enforce, observe or off.
         mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
         /// Name of the resource.
-        resource: String = String::new(), Required(Name, "\"order-query\"");
+        resource: String = String::new(), Required(NameText, "\"order-query\"");
         /// What is counted.
         metric_type as "metricType": GradeWord = GradeWord::Concurrency, METRICS;
         /// Reject or let wait.
@@ -66,7 +68,7 @@ settings! {
 }
 
 impl Effects for GoHotspot {
-    const EFFECTS: &'static [Effect<Self>] = &[];
+    const EFFECTS: &'static [OptionEffect<Self>] = &[];
 }
 
 impl Foreign for GoHotspot {
@@ -132,14 +134,14 @@ settings! {
 #[derive(Debug, Clone, Copy)]
 struct Items;
 
-impl Kind for Items {
+impl OptionKind for Items {
     type Output = Vec<ItemOptions>;
     fn allowed(&self) -> String {
         "an array of objects, or an object of values and their limits".to_owned()
     }
     fn read(
         &self,
-        node: &Node,
+        node: &FileNode,
         _base: &Vec<ItemOptions>,
         path: &str,
         sink: &mut Sink<'_>,
@@ -158,7 +160,7 @@ impl Kind for Items {
                 };
                 let items = members.iter().filter_map(|member| {
                     let path = format!("{path}.{}", member.key);
-                    let count = Kind::read(&limit, &member.node, &0, &path, sink)?;
+                    let count = OptionKind::read(&limit, &member.node, &0, &path, sink)?;
                     Some(ItemOptions {
                         value: (member.key.clone(), ItemType::Text),
                         kind: Some(ItemType::Text),
@@ -178,12 +180,12 @@ impl Kind for Items {
             }
         }
     }
-    fn shown(&self, _value: &Vec<ItemOptions>) -> Shown {
-        Shown::Tables(SpecificValue::default().rows())
+    fn shown(&self, _value: &Vec<ItemOptions>) -> ShownValue {
+        ShownValue::Tables(SpecificValue::default().rows())
     }
 }
 
-fn specific(node: &Node, path: &str, sink: &mut Sink<'_>) -> Option<ItemOptions> {
+fn specific(node: &FileNode, path: &str, sink: &mut Sink<'_>) -> Option<ItemOptions> {
     let own = SpecificValue::take(node, &SpecificValue::default(), path, sink)?;
     let item = ItemOptions {
         value: own.value,

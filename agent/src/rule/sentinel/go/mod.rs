@@ -9,12 +9,12 @@ mod system;
 use super::foreign;
 use super::kind::Go;
 use crate::rule::Rule;
-use crate::schema::Node;
+use crate::schema::FileNode;
 use crate::schema::fault::Sink;
-use crate::schema::settings::{Row, Section, Settings as _};
+use crate::schema::settings::{OptionRow, OptionTable as _, Section};
 
 /// Reads one rule.
-pub(super) fn rule(kind: Go, item: &Node, path: &str, sink: &mut Sink<'_>) -> Option<Rule> {
+pub(super) fn rule(kind: Go, item: &FileNode, path: &str, sink: &mut Sink<'_>) -> Option<Rule> {
     match kind {
         Go::Flow => foreign::<flow::GoFlow>(item, path, sink),
         Go::Isolation => foreign::<flow::GoIsolation>(item, path, sink),
@@ -25,7 +25,7 @@ pub(super) fn rule(kind: Go, item: &Node, path: &str, sink: &mut Sink<'_>) -> Op
 }
 
 /// The fields of every kind.
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<OptionRow> {
     let kinds = [
         flow::GoFlow::default().rows(),
         flow::GoIsolation::default().rows(),

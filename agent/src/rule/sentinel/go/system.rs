@@ -4,7 +4,7 @@ use tidegate_abi::decision::Mode;
 
 use super::refuse_unless;
 use crate::rule::Amount;
-use crate::rule::effect::{Effect, Effects};
+use crate::rule::effect::{Effects, OptionEffect};
 use crate::rule::sentinel::Foreign;
 use crate::rule::sentinel::code::{Id, id};
 use crate::rule::system::SystemOptions;
@@ -33,7 +33,7 @@ settings! {
 }
 
 impl Effects for GoSystem {
-    const EFFECTS: &'static [Effect<Self>] = &[];
+    const EFFECTS: &'static [OptionEffect<Self>] = &[];
 }
 
 impl Foreign for GoSystem {

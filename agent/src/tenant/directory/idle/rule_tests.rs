@@ -2,7 +2,7 @@
 
 use tidegate_abi::decision::{Outcome, RefusalKind};
 use tidegate_abi::geometry::Geometry;
-use tidegate_segment::gate::{Arg, Request, Verdict};
+use tidegate_segment::gate::{Arg, GateVerdict, Request};
 
 use super::tests::{IDLE, SECOND};
 use super::*;
@@ -68,12 +68,12 @@ async fn ask(tenant: &Tenant, name: &str, outcome: Outcome) -> Result<(), Refusa
         .enter(&Caller::HOST.into(), slot, request, Waits::HELD)
         .await
     {
-        Verdict::Admitted(pass) => {
+        GateVerdict::Admitted(pass) => {
             tenant.exit(pass, outcome);
             Ok(())
         }
-        Verdict::Refused(refusal) => Err(refusal.kind),
-        Verdict::Stale => panic!("{name} is stale"),
+        GateVerdict::Refused(refusal) => Err(refusal.kind),
+        GateVerdict::Stale => panic!("{name} is stale"),
     }
 }
 
@@ -147,7 +147,7 @@ async fn a_name_without_a_slot_is_held_to_the_rules_of_its_pattern() {
     assert_eq!(published.unwrap().unplaced, []);
     let host = Caller::HOST.into();
     let verdict = tenant.enter(&host, shared, Request::default(), Waits::HELD);
-    assert_eq!(verdict.await, Verdict::Stale);
+    assert_eq!(verdict.await, GateVerdict::Stale);
     assert_eq!(tenant.directory().resolve("item/1").slot, Slot::OVERFLOW);
 }
 

@@ -2,7 +2,7 @@
 
 use tidegate_abi::board::ScopeWord;
 use tidegate_abi::decision::{Cause, ScopeState};
-use tidegate_limits::law::{Evidence, Law, Sample, Settings, Watch};
+use tidegate_limits::law::{Evidence, Law, LawSettings, Sample, Watch};
 
 use super::{TICK_NS, full_load, half_load, replay, warm};
 
@@ -31,16 +31,16 @@ fn decisions_that_refuse_far_over_the_entry_limit_are_overload_at_the_next_tick(
     };
     // It has piled up more slowly than a surge would.
     for held in (1..=far).step_by(20) {
-        let published = law.step(&piled_up(held, 0), &Settings::default());
+        let published = law.step(&piled_up(held, 0), &LawSettings::default());
         assert_eq!(published.state, ScopeState::Healthy, "{held}");
     }
-    let published = law.step(&piled_up(far, 90), &Settings::default());
+    let published = law.step(&piled_up(far, 90), &LawSettings::default());
     assert_eq!(published.state, ScopeState::Overload);
 }
 
 #[test]
 fn a_surge_to_the_entry_limit_is_overload_without_a_short_cpu() {
-    let settings = Settings::default();
+    let settings = LawSettings::default();
     let entry = warm().published().entry;
     let step = |held, shed| {
         let sample = Sample {
@@ -134,7 +134,7 @@ fn three_slow_requests_a_second_are_left_alone() {
                 passed: one,
                 ..slow
             },
-            &Settings::default(),
+            &LawSettings::default(),
         );
         assert!(
             published.watch == Watch::Rest && !published.short,

@@ -2,7 +2,7 @@
 
 use tidegate_abi::board::ScopeWord;
 use tidegate_abi::decision::ScopeState;
-use tidegate_limits::law::{Law, Sample, Settings};
+use tidegate_limits::law::{Law, LawSettings, Sample};
 
 use super::{TICK_NS, full_load, half_load, replay, replay_with, warm};
 
@@ -110,7 +110,7 @@ fn a_live_change_of_the_cpus_is_seen_at_the_next_tick() {
 
 #[test]
 fn the_safety_floor_holds_in_overload() {
-    let mut settings = Settings::default();
+    let mut settings = LawSettings::default();
     settings.tight.floor = 50;
     settings.rate.floor_qps = 70.0;
     let mut law = warm();

@@ -1,8 +1,8 @@
 //! The operator's own thresholds beside the law.
 
 use tidegate_abi::decision::{Cause, ScopeState};
-use tidegate_limits::law::settings::{CpuUse, Threads};
-use tidegate_limits::law::{Action, Kind, Sample, Settings};
+use tidegate_limits::law::settings::{CpuUse, ThreadsSettings};
+use tidegate_limits::law::{LawChoice, LawSettings, Sample, ThresholdAction};
 use tidegate_limits::threshold;
 
 use super::{full_load, half_load, replay, replay_with, warm};
@@ -20,10 +20,10 @@ fn cpu_alone_acts_after_two_seconds_and_lets_go_at_the_fifth_healthy_sample() {
         ..half_load()
     };
     for (action, state) in [
-        (Action::Shape, ScopeState::Overload),
-        (Action::Reject, ScopeState::Reject),
+        (ThresholdAction::Shape, ScopeState::Overload),
+        (ThresholdAction::Reject, ScopeState::Reject),
     ] {
-        let mut settings = Settings::default();
+        let mut settings = LawSettings::default();
         settings.marks.action = action;
         let mut law = warm();
         let before = replay_with(&mut law, &busy, 19, &settings);
@@ -72,9 +72,9 @@ fn full_collections_lower_the_cpu_mark_and_name_the_cause() {
 
 #[test]
 fn too_many_threads_halve_the_requests_in_flight_for_thirty_seconds() {
-    let settings = Settings {
-        threads: Some(Threads::over(150)),
-        ..Settings::default()
+    let settings = LawSettings {
+        threads: Some(ThreadsSettings::over(150)),
+        ..LawSettings::default()
     };
     let crowded = Sample {
         inflight: 16,
@@ -99,9 +99,9 @@ fn too_many_threads_halve_the_requests_in_flight_for_thirty_seconds() {
 
 #[test]
 fn too_many_threads_lower_the_limit_of_an_overload_and_keep_its_cause() {
-    let settings = Settings {
-        threads: Some(Threads::over(150)),
-        ..Settings::default()
+    let settings = LawSettings {
+        threads: Some(ThreadsSettings::over(150)),
+        ..LawSettings::default()
     };
     let mut law = warm();
     let before = replay_with(&mut law, &full_load(), 3, &settings);
@@ -188,8 +188,8 @@ fn field_l7_load_alone_is_no_overload_unless_an_operator_says_so() {
         replay(&mut warm(), &compiling, 3000).state,
         ScopeState::Healthy
     );
-    let mut settings = Settings::default();
-    settings.marks.load = Some(threshold::Settings::load());
+    let mut settings = LawSettings::default();
+    settings.marks.load = Some(threshold::ThresholdSettings::load());
     let marked = replay_with(&mut warm(), &compiling, 30, &settings);
     assert_eq!(
         (marked.state, marked.cause),
@@ -219,13 +219,13 @@ fn field_r13_a_heap_that_collections_leave_full_lowers_the_cpu_mark() {
 
 #[test]
 fn field_r13_too_many_threads_lower_the_cpu_mark_while_they_hold_a_limit() {
-    let threads = Threads {
+    let threads = ThreadsSettings {
         cpu_shift: 0.25,
-        ..Threads::over(150)
+        ..ThreadsSettings::over(150)
     };
-    let settings = Settings {
+    let settings = LawSettings {
         threads: Some(threads),
-        ..Settings::default()
+        ..LawSettings::default()
     };
     let crowded = Sample {
         threads: Some(200),
@@ -241,12 +241,12 @@ fn field_r13_too_many_threads_lower_the_cpu_mark_while_they_hold_a_limit() {
 
 #[test]
 fn field_l4_others_do_not_pass_the_mark_of_a_group_under_either_law() {
-    for kind in [Kind::Adaptive, Kind::Sentinel] {
-        let mut settings = Settings {
+    for kind in [LawChoice::Adaptive, LawChoice::Sentinel] {
+        let mut settings = LawSettings {
             kind,
-            ..Settings::default()
+            ..LawSettings::default()
         };
-        settings.marks.action = Action::Reject;
+        settings.marks.action = ThresholdAction::Reject;
         settings.marks.cpu_use = CpuUse::Own;
         let state = |own| {
             let sample = Sample {

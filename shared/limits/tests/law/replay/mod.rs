@@ -6,7 +6,7 @@ mod marks;
 mod release;
 
 use tidegate_abi::decision::ScopeState;
-use tidegate_limits::law::{Law, Published, Sample, Settings};
+use tidegate_limits::law::{Law, LawSettings, PublishedLimits, Sample};
 
 const TICK_NS: u64 = 100_000_000;
 
@@ -41,11 +41,16 @@ fn full_load() -> Sample {
     }
 }
 
-fn replay(law: &mut Law, sample: &Sample, ticks: u32) -> Published {
-    replay_with(law, sample, ticks, &Settings::default())
+fn replay(law: &mut Law, sample: &Sample, ticks: u32) -> PublishedLimits {
+    replay_with(law, sample, ticks, &LawSettings::default())
 }
 
-fn replay_with(law: &mut Law, sample: &Sample, ticks: u32, settings: &Settings) -> Published {
+fn replay_with(
+    law: &mut Law,
+    sample: &Sample,
+    ticks: u32,
+    settings: &LawSettings,
+) -> PublishedLimits {
     for _ in 0..ticks {
         law.step(sample, settings);
     }

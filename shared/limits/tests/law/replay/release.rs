@@ -1,7 +1,7 @@
 //! When overload ends, and when it is said to be of no use.
 
 use tidegate_abi::decision::{Cause, ScopeState};
-use tidegate_limits::law::{Enforcement, Law, Sample, Settings};
+use tidegate_limits::law::{Enforcement, Law, LawSettings, Sample};
 
 use super::{full_load, half_load, replay, replay_with, warm};
 
@@ -70,7 +70,7 @@ fn field_l13_a_cold_scope_at_ten_times_its_capacity_changes_its_state_once() {
     let mut changes = 0;
     for _tick in 0..100 {
         let before = law.published().state;
-        changes += u32::from(law.step(&crowd, &Settings::default()).state != before);
+        changes += u32::from(law.step(&crowd, &LawSettings::default()).state != before);
     }
     assert_eq!(law.published().state, ScopeState::Overload);
     assert_eq!(changes, 1);
@@ -107,9 +107,9 @@ fn a_dead_downstream_changes_the_state_once_and_answers_end_it() {
 
 #[test]
 fn field_o7_a_law_that_observes_judges_as_ever_and_claims_no_effect() {
-    let settings = Settings {
+    let settings = LawSettings {
         enforcement: Enforcement::Observe,
-        ..Settings::default()
+        ..LawSettings::default()
     };
     let mut law = warm();
     let published = replay_with(&mut law, &full_load(), 20, &settings);

@@ -2,10 +2,10 @@
 
 use tidegate_abi::board::{ScopeWord, SurgeWord};
 use tidegate_abi::decision::ScopeState;
-use tidegate_limits::fairness::cutoff::{Cutoff, Inlet};
-use tidegate_limits::fairness::share::{Asked, Member, divide};
-use tidegate_limits::fairness::{self, Held, Limits, Share};
-use tidegate_limits::law::{FAR_OVER, Published, is_surge};
+use tidegate_limits::fairness::cutoff::{ClassArrivals, Cutoff};
+use tidegate_limits::fairness::share::{ServiceDemand, ShareMember, divide};
+use tidegate_limits::fairness::{self, InFlightCounts, OverloadLimits, ServiceShare};
+use tidegate_limits::law::{FAR_OVER, PublishedLimits, is_surge};
 use tidegate_limits::number::whole;
 
 use super::{Caller, SERVICES};
@@ -16,10 +16,10 @@ pub(super) struct Door {
     pub(super) held: [u32; SERVICES],
     /// Admitted and refused in the tick, by service.
     counts: [(u64, u64); SERVICES],
-    asked: [Asked; SERVICES],
-    inlet: Inlet,
+    asked: [ServiceDemand; SERVICES],
+    inlet: ClassArrivals,
     cutoff: Cutoff,
-    shares: Option<[Share; SERVICES]>,
+    shares: Option<[ServiceShare; SERVICES]>,
     /// What a surge is measured from, and when that was.
     surge: Option<(SurgeWord, f64)>,
 }
@@ -35,7 +35,7 @@ impl Door {
     ) -> bool {
         let all = self.held.iter().sum::<u32>() + waiting;
         let own = self.held[caller.service] + waiting;
-        let held = Held { all, own };
+        let held = InFlightCounts { all, own };
         let level = fairness::level(caller.class, key);
         let admitted = match word.state {
             ScopeState::Healthy | ScopeState::Cold => {
@@ -60,9 +60,15 @@ impl Door {
         })
     }
 
-    fn in_overload(&mut self, word: ScopeWord, caller: &Caller, level: u32, held: Held) -> bool {
+    fn in_overload(
+        &mut self,
+        word: ScopeWord,
+        caller: &Caller,
+        level: u32,
+        held: InFlightCounts,
+    ) -> bool {
         let shares = self.shares;
-        let share = shares.map_or(Share::ALL, |shares| shares[caller.service]);
+        let share = shares.map_or(ServiceShare::ALL, |shares| shares[caller.service]);
         let cutoff = self.cutoff.level();
         let admitted = fairness::admits(limits(word), share, level, cutoff, held);
         let rank = usize::try_from(fairness::rank(caller.class)).unwrap();
@@ -74,7 +80,7 @@ impl Door {
     }
 
     /// A tick has published this.
-    pub(super) fn tick(&mut self, published: &Published, now_s: f64) {
+    pub(super) fn tick(&mut self, published: &PublishedLimits, now_s: f64) {
         self.surge = Some((published.surge(), now_s));
         let (word, capacity_qps) = (published.word(), published.capacity_qps);
         let inlet = std::mem::take(&mut self.inlet);
@@ -91,11 +97,11 @@ impl Door {
         let capacity = capacity_qps.map(|capacity| capacity * super::TICK_S);
         let draining = capacity.filter(|_capacity| all > word.tight * 2);
         self.cutoff.step(&inlet, draining);
-        let mut members: Vec<Member> = (0..SERVICES)
-            .map(|service| Member {
+        let mut members: Vec<ShareMember> = (0..SERVICES)
+            .map(|service| ShareMember {
                 held: self.held[service],
                 asked: self.asked[service],
-                ..Member::new(1.0)
+                ..ShareMember::new(1.0)
             })
             .collect();
         let active = members.iter().filter(|member| member.is_active());
@@ -105,8 +111,8 @@ impl Door {
     }
 }
 
-fn limits(word: ScopeWord) -> Limits {
-    Limits {
+fn limits(word: ScopeWord) -> OverloadLimits {
+    OverloadLimits {
         tight: word.tight,
         entry: word.entry,
     }

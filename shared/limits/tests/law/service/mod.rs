@@ -14,7 +14,7 @@ pub(crate) mod random;
 
 use tidegate_abi::board::ScopeWord;
 use tidegate_abi::decision::{Class, ScopeState};
-use tidegate_limits::law::{Law, Published, Settings, settings};
+use tidegate_limits::law::{Law, LawSettings, PublishedLimits, settings};
 
 use machine::Machine;
 
@@ -91,17 +91,17 @@ impl Service {
 
     /// The best goodput without any control, over the loads around the capacity.
     pub(crate) fn peak_qps(&self) -> f64 {
-        let uncontrolled = Settings {
-            entry: settings::Entry {
+        let uncontrolled = LawSettings {
+            entry: settings::EntrySettings {
                 least_qps: f64::INFINITY,
-                ..settings::Entry::default()
+                ..settings::EntrySettings::default()
             },
-            marks: settings::Marks {
+            marks: settings::OperatorThresholds {
                 cpu: None,
                 load: None,
-                ..settings::Marks::default()
+                ..settings::OperatorThresholds::default()
             },
-            ..Settings::default()
+            ..LawSettings::default()
         };
         let at = |load: f64| {
             let outcome = run_with(*self, &[Phase::new(0.0, load)], 30.0, 100, &uncontrolled);
@@ -165,7 +165,7 @@ pub(crate) struct Outcome {
     /// Changes of the published state.
     pub(crate) changes: Vec<(f64, ScopeState)>,
     /// What the law says at the end.
-    pub(crate) published: Published,
+    pub(crate) published: PublishedLimits,
 }
 
 impl Outcome {
@@ -236,7 +236,7 @@ pub(crate) fn fixed_goodput_qps(
 
 /// Runs the service through the phases until `end_s`.
 pub(crate) fn run(service: Service, phases: &[Phase], end_s: f64, seed: u64) -> Outcome {
-    run_with(service, phases, end_s, seed, &Settings::default())
+    run_with(service, phases, end_s, seed, &LawSettings::default())
 }
 
 /// The same with other settings of the law.
@@ -245,7 +245,7 @@ pub(crate) fn run_with(
     phases: &[Phase],
     end_s: f64,
     seed: u64,
-    settings: &Settings,
+    settings: &LawSettings,
 ) -> Outcome {
     let mut law = Box::<Law>::default();
     let mut machine = Machine::new(service, seed);

@@ -4,19 +4,19 @@ use core::num::NonZeroU64;
 
 use tidegate_abi::decision::{Mode, RefusalKind};
 use tidegate_abi::rule::{self as field, behavior, flag, origin, subject, trip};
-use tidegate_limits::authority::List;
+use tidegate_limits::authority::OriginListMode;
 use tidegate_limits::breaker::Breaker;
-use tidegate_limits::breaker::trip::Trip;
+use tidegate_limits::breaker::trip::BreakerTrip;
 use tidegate_limits::quirks::Quirks;
 
 use super::{
-    FlowLimit, FlowRule, OriginTest, ParamLimit, ParamRule, Rule, RuleKind, Span, Subject,
+    BoardRule, FlowLimit, FlowRule, OriginTest, ParamLimit, ParamRule, PoolSpan, RuleKind, Subject,
     WarmUpNumbers,
 };
 use crate::board::{halves, split};
 use crate::sync::{Word, peek};
 
-impl Rule {
+impl BoardRule {
     /// Reads a record; the caller checks that no writer was at it. `None` if it is none.
     #[inline]
     pub(in crate::board) fn load(line: &[Word; field::WORDS]) -> Option<Self> {
@@ -43,7 +43,11 @@ impl Rule {
         };
         match self.kind {
             RuleKind::Authority { list, origins } => {
-                flags |= if list == List::Deny { flag::DENY } else { 0 };
+                flags |= if list == OriginListMode::Deny {
+                    flag::DENY
+                } else {
+                    0
+                };
                 words.put(field::SPAN, origins.word());
             }
             RuleKind::Param(param) => words.put_param(param),
@@ -63,7 +67,7 @@ impl Rule {
     }
 }
 
-impl Span {
+impl PoolSpan {
     const fn word(self) -> u64 {
         halves(self.start, self.length)
     }
@@ -112,11 +116,11 @@ impl Fields<'_> {
         Some(match kind {
             RefusalKind::Authority => RuleKind::Authority {
                 list: if self.flags & flag::DENY != 0 {
-                    List::Deny
+                    OriginListMode::Deny
                 } else {
-                    List::Allow
+                    OriginListMode::Allow
                 },
-                origins: Span::of(self.word(field::SPAN)),
+                origins: PoolSpan::of(self.word(field::SPAN)),
             },
             RefusalKind::Param => RuleKind::Param(self.param()?),
             RefusalKind::Flow => RuleKind::Flow(self.flow()?),
@@ -132,12 +136,12 @@ impl Fields<'_> {
     fn breaker(self) -> Option<Breaker> {
         let threshold = self.double(field::degrade::THRESHOLD);
         let trip = match self.high(field::BEHAVIOR) {
-            trip::SLOW_RATIO => Trip::SlowRatio {
+            trip::SLOW_RATIO => BreakerTrip::SlowRatio {
                 max_rt_ns: self.word(field::degrade::MAX_RT_NS),
                 ratio: threshold,
             },
-            trip::ERROR_RATIO => Trip::ErrorRatio(threshold),
-            trip::ERROR_COUNT => Trip::ErrorCount(threshold),
+            trip::ERROR_RATIO => BreakerTrip::ErrorRatio(threshold),
+            trip::ERROR_COUNT => BreakerTrip::ErrorCount(threshold),
             _ => return None,
         };
         Some(Breaker {
@@ -153,7 +157,7 @@ impl Fields<'_> {
         let origin = match self.low(field::flow::WHO) {
             origin::ANY => OriginTest::Any,
             origin::IS => OriginTest::Is(self.word(field::flow::ORIGIN)),
-            origin::OTHER => OriginTest::Other(Span::of(self.word(field::SPAN))),
+            origin::OTHER => OriginTest::Other(PoolSpan::of(self.word(field::SPAN))),
             _ => return None,
         };
         let reference = self.word(field::flow::REFERENCE);
@@ -220,8 +224,8 @@ impl Fields<'_> {
             index: self.high(field::LIMIT).cast_signed(),
             limit,
             count: self.low(field::LIMIT),
-            items: Span::of(self.word(field::SPAN)),
-            sets: Span::of(self.word(field::param::SETS)),
+            items: PoolSpan::of(self.word(field::SPAN)),
+            sets: PoolSpan::of(self.word(field::param::SETS)),
         })
     }
 }
@@ -238,12 +242,12 @@ impl Words {
 
     fn put_breaker(&mut self, breaker: Breaker) {
         let (kind, threshold) = match breaker.trip {
-            Trip::SlowRatio { max_rt_ns, ratio } => {
+            BreakerTrip::SlowRatio { max_rt_ns, ratio } => {
                 self.put(field::degrade::MAX_RT_NS, max_rt_ns);
                 (trip::SLOW_RATIO, ratio)
             }
-            Trip::ErrorRatio(ratio) => (trip::ERROR_RATIO, ratio),
-            Trip::ErrorCount(count) => (trip::ERROR_COUNT, count),
+            BreakerTrip::ErrorRatio(ratio) => (trip::ERROR_RATIO, ratio),
+            BreakerTrip::ErrorCount(count) => (trip::ERROR_COUNT, count),
         };
         self.put(field::BEHAVIOR, halves(breaker.min_requests, kind));
         self.put(field::degrade::THRESHOLD, threshold.to_bits());

@@ -1,12 +1,12 @@
 //! A rule reads back as it was written.
 
 use tidegate_abi::rule::WORDS;
-use tidegate_limits::breaker::trip::Trip;
+use tidegate_limits::breaker::trip::BreakerTrip;
 
 use super::*;
 use crate::sync::Word;
 
-const SPAN: Span = Span {
+const SPAN: PoolSpan = PoolSpan {
     start: 3,
     length: 2,
 };
@@ -16,7 +16,7 @@ const WARM_UP: WarmUpNumbers = WarmUpNumbers {
     cold_factor: 3,
 };
 
-fn breaker(trip: Trip) -> RuleKind {
+fn breaker(trip: BreakerTrip) -> RuleKind {
     let breaker = Breaker {
         trip,
         min_requests: 5,
@@ -53,19 +53,19 @@ fn kinds() -> Vec<RuleKind> {
     let (limit, window_ns, max_wait_ns) = (3, 4, 6);
     vec![
         RuleKind::Authority {
-            list: List::Allow,
+            list: OriginListMode::Allow,
             origins: SPAN,
         },
         RuleKind::Authority {
-            list: List::Deny,
+            list: OriginListMode::Deny,
             origins: SPAN,
         },
-        breaker(Trip::SlowRatio {
+        breaker(BreakerTrip::SlowRatio {
             max_rt_ns: 1,
             ratio: 0.5,
         }),
-        breaker(Trip::ErrorRatio(0.25)),
-        breaker(Trip::ErrorCount(3.0)),
+        breaker(BreakerTrip::ErrorRatio(0.25)),
+        breaker(BreakerTrip::ErrorCount(3.0)),
         any(FlowLimit::Concurrency(3)),
         flow(OriginTest::Is(77), Subject::Relate(5), FlowLimit::Qps(9)),
         flow(
@@ -101,7 +101,7 @@ fn kinds() -> Vec<RuleKind> {
 fn every_kind_reads_back_as_it_was_written() {
     for kind in kinds() {
         for mode in [Mode::Enforce, Mode::Observe] {
-            let rule = Rule {
+            let rule = BoardRule {
                 number: 17,
                 mode,
                 state: 23,
@@ -109,7 +109,7 @@ fn every_kind_reads_back_as_it_was_written() {
                 kind,
             };
             let line: [Word; WORDS] = rule.words().map(Word::new);
-            assert_eq!(Rule::load(&line), Some(rule));
+            assert_eq!(BoardRule::load(&line), Some(rule));
         }
     }
 }
@@ -117,7 +117,7 @@ fn every_kind_reads_back_as_it_was_written() {
 #[test]
 fn words_that_are_no_rule_are_none() {
     let nothing: [Word; WORDS] = [0; WORDS].map(Word::new);
-    assert_eq!(Rule::load(&nothing), None);
+    assert_eq!(BoardRule::load(&nothing), None);
     let noise: [Word; WORDS] = [u64::MAX; WORDS].map(Word::new);
-    assert_eq!(Rule::load(&noise), None);
+    assert_eq!(BoardRule::load(&noise), None);
 }

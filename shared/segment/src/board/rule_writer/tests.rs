@@ -6,9 +6,9 @@ use tidegate_abi::board::Needs;
 use tidegate_abi::decision::LossMode;
 use tidegate_abi::geometry::Geometry;
 
-use crate::board::{self, Board, Record, RuleSet, Settings, Writers};
+use crate::board::{self, Board, BoardSettings, CompiledRules, ResourceRecord, Writers};
 use crate::os::child;
-use crate::os::memfd::{self, Kind};
+use crate::os::memfd::{self, MemoryKind};
 
 thread_local! {
     /// Stores left until the process is killed; `u64::MAX` = never.
@@ -29,8 +29,8 @@ const RESOURCES: u32 = 3;
 
 fn shared_board() -> (Board, Writers) {
     let geometry = Geometry::new(RESOURCES, 2, 1, 1).unwrap();
-    let (page, _fd) = memfd::create(Kind::Board, geometry.board().words).unwrap();
-    let settings = Settings {
+    let (page, _fd) = memfd::create(MemoryKind::Board, geometry.board().words).unwrap();
+    let settings = BoardSettings {
         generation: 7,
         time_to_live_ns: 1,
         grace_ns: 1,
@@ -46,17 +46,17 @@ fn shared_board() -> (Board, Writers) {
 fn publish(writers: &mut Writers, limit: u32) {
     writers
         .rules
-        .publish(RuleSet::default(), |_slot| limited(limit))
+        .publish(CompiledRules::default(), |_slot| limited(limit))
         .unwrap();
 }
 
-fn limited(limit: u32) -> Record {
-    Record {
+fn limited(limit: u32) -> ResourceRecord {
+    ResourceRecord {
         needs: Needs(Needs::QPS),
         qps_limit: limit,
         qps_rule: limit,
         concurrency_limit: limit,
-        ..Record::default()
+        ..ResourceRecord::default()
     }
 }
 

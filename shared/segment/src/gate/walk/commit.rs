@@ -5,9 +5,9 @@ use tidegate_abi::board::Needs;
 use super::{NODES, Walk};
 use crate::board::{Slot, View};
 use crate::clock::Clock;
-use crate::gate::request::{Held, Kept, remember};
-use crate::gate::{Ask, Gate, Pass, Place, Refusal, Verdict};
-use crate::ledger::{Admission, Cell};
+use crate::gate::request::{PassExtras, PassHoldings, remember};
+use crate::gate::{Ask, Gate, GateVerdict, Pass, Place, Refusal};
+use crate::ledger::{Cell, WindowAdmission};
 
 impl Gate {
     /// Commits: places in flight first, then one exchange of each pass window.
@@ -16,14 +16,14 @@ impl Gate {
         ask: &Ask<'_, C>,
         view: &View,
         walk: &Walk<'_>,
-    ) -> Verdict {
+    ) -> GateVerdict {
         match self.commit(ask, view, walk) {
             Ok((place, held)) => {
                 let pass = ask.admit(place);
-                Verdict::Admitted(Pass {
+                GateVerdict::Admitted(Pass {
                     entered_ns: walk.entered_ns,
                     waited_ns: walk.waited_ns,
-                    kept: Kept::Walked(held),
+                    kept: PassExtras::Walked(held),
                     ..pass
                 })
             }
@@ -31,7 +31,7 @@ impl Gate {
                 let refusal = refusal.spread(ask.now_ns);
                 self.count_refused_late(view, walk.slot, &refusal, ask.now_ns);
                 self.put_back(view, walk, ask.now_ns);
-                Verdict::Refused(ask.refuse(refusal))
+                GateVerdict::Refused(ask.refuse(refusal))
             }
         }
     }
@@ -41,7 +41,7 @@ impl Gate {
         ask: &Ask<'_, C>,
         view: &View,
         walk: &Walk<'_>,
-    ) -> Result<(Place, Held), Refusal> {
+    ) -> Result<(Place, PassHoldings), Refusal> {
         let record = view.record(walk.slot.index);
         let quirks = record.is_some_and(|record| record.needs.any(Needs::QUIRKS));
         let looked = quirks && walk.waited_ns > 0;
@@ -127,13 +127,13 @@ impl Gate {
             }
             let limit = node.room(ask.now_ns, limits.passes);
             match node.admit(ask.clock, ask.now_ns, count, limit) {
-                Admission::Admitted(epoch) => {
+                WindowAdmission::Admitted(epoch) => {
                     if needs.any(Needs::SECONDS) {
                         node.count_second(ask.now_ns, count);
                     }
                     remember(&mut counted, (slot, epoch));
                 }
-                Admission::Full {
+                WindowAdmission::Full {
                     passed,
                     retry_after_ns,
                 } => {

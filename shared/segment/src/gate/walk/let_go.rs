@@ -2,12 +2,12 @@
 
 use super::{Limits, NODES, Walk};
 use crate::board::Slot;
-use crate::gate::request::Held;
+use crate::gate::request::PassHoldings;
 
 impl Walk<'_> {
     /// Lets go of nodes that were given back while it waited: the resource's own is held to their limits.
     pub(in crate::gate) fn let_go(&mut self, is_held: impl Fn(Slot) -> bool) {
-        let Held {
+        let PassHoldings {
             origin, context, ..
         } = &mut self.held;
         let names = [&mut self.request.origin, &mut self.request.context];

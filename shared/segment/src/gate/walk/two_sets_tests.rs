@@ -11,9 +11,10 @@ use tidegate_limits::quirks::Quirks;
 
 use super::*;
 use crate::board::{
-    self, Board, FlowLimit, FlowRule, OriginTest, Process, RuleSet, Settings, Subject, Writers,
+    self, Board, BoardSettings, CompiledRules, FlowLimit, FlowRule, OriginTest, Process, Subject,
+    Writers,
 };
-use crate::gate::Books;
+use crate::gate::ThreadCounters;
 use crate::ledger::Ledger;
 use crate::page::Page;
 
@@ -26,8 +27,8 @@ impl Clock for Still {
 }
 
 /// A set of two rules: one lets nobody in, and the other everybody.
-fn set(closed_first: bool) -> [Rule; 2] {
-    let rule = |number: u32, limit: u32| Rule {
+fn set(closed_first: bool) -> [BoardRule; 2] {
+    let rule = |number: u32, limit: u32| BoardRule {
         number,
         mode: Mode::Enforce,
         state: number,
@@ -45,7 +46,7 @@ fn set(closed_first: bool) -> [Rule; 2] {
     }
 }
 
-const RECORD: Record = Record {
+const RECORD: ResourceRecord = ResourceRecord {
     needs: Needs(Needs::RULES | Needs::COUNTED),
     generation: 1,
     rules_first: 0,
@@ -70,7 +71,7 @@ struct Pages {
 
 fn pages(closed_first: bool) -> Pages {
     let geometry = Geometry::new(2, 2, 1, 1).unwrap();
-    let settings = Settings {
+    let settings = BoardSettings {
         generation: 1,
         time_to_live_ns: u64::MAX,
         grace_ns: 0,
@@ -98,9 +99,9 @@ fn pages(closed_first: bool) -> Pages {
 
 impl Pages {
     fn publish(&mut self, closed_first: bool) {
-        let set = RuleSet {
+        let set = CompiledRules {
             rules: &set(closed_first),
-            ..RuleSet::default()
+            ..CompiledRules::default()
         };
         self.writers.rules.publish(set, |_slot| RECORD).unwrap();
     }
@@ -110,12 +111,12 @@ impl Pages {
     }
 
     /// Goes on with a decision that took its view before, from one of its rules on.
-    fn go_on(&self, view: &View, record: &Record, from: u32) -> Answer {
+    fn go_on(&self, view: &View, record: &ResourceRecord, from: u32) -> Answer {
         let request = Request {
             direction: Direction::Out,
             ..Request::default()
         };
-        let books: Books = self.gate.books(Lane::SHARED, self.slot).unwrap();
+        let books: ThreadCounters = self.gate.books(Lane::SHARED, self.slot).unwrap();
         let ask = Ask {
             clock: &Still,
             lane: Lane::SHARED,
@@ -171,7 +172,7 @@ fn the_next_decision_meets_the_last_set() {
         ..Request::default()
     };
     let step = pages.gate.enter(&Still, Lane::SHARED, pages.slot, request);
-    let Step::Done(Verdict::Refused(refusal)) = step else {
+    let Step::Done(GateVerdict::Refused(refusal)) = step else {
         panic!("{step:?}");
     };
     assert_eq!((refusal.rule, pages.contended()), (0, 0));
