@@ -125,7 +125,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     let config = given.load().map(|loaded| loaded.config).unwrap_or_default();
     let sockets = options.runtime_dir.as_deref();
     let state = surroundings.state(None, sockets);
-    let mut checks = checks::all(&config, (&report, &config.rules.dir), (sockets, &state));
+    let mut checks = checks::all(&config, &report, &config.rules.dir, sockets, &state);
     let (snapshot, report) = look(options, &config)?;
     checks.extend(checks::scopes(&snapshot));
     let to_do = checks::to_do(&checks);

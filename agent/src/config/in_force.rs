@@ -24,7 +24,7 @@ impl Config {
         let files = files.as_ref().map(|(source, root)| (source, root));
         let of_files = Self::load(path)?.config.rows();
         let mut text = String::new();
-        table(&mut text, "", (&self.rows(), &of_files), files);
+        table(&mut text, "", &self.rows(), &of_files, files);
         Ok(text)
     }
 }
@@ -48,7 +48,8 @@ type Part<'n> = Option<(&'n Source, &'n FileNode)>;
 fn table(
     text: &mut String,
     path: &str,
-    (rows, of_files): (&[OptionRow], &[OptionRow]),
+    rows: &[OptionRow],
+    of_files: &[OptionRow],
     part: Part<'_>,
 ) {
     for (row, of_file) in rows.iter().zip(of_files) {
@@ -80,11 +81,11 @@ fn table(
         if let (ShownValue::Table(rows), ShownValue::Table(of_files)) = (&row.shown, &of_file.shown)
         {
             push(text, &format!("\n[{path}]"));
-            table(text, &path, (rows, of_files), within);
+            table(text, &path, rows, of_files, within);
         }
         for (index, (rows, of_files)) in row.items.iter().zip(&of_file.items).enumerate() {
             push(text, &format!("\n[[{path}]]"));
-            table(text, &path, (rows, of_files), item(within, index));
+            table(text, &path, rows, of_files, item(within, index));
         }
     }
 }

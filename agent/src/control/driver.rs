@@ -293,11 +293,11 @@ impl Driver {
                 scopes: &self.scopes,
             });
         }
-        self.publish_scope((place, index), &stepped, accept_queue.unwrap_or(0));
+        self.publish_scope(place, index, &stepped, accept_queue.unwrap_or(0));
     }
 
     /// Tells every tenant of a scope.
-    fn publish_scope(&mut self, (place, index): (usize, u32), stepped: &Stepped, waiting: u32) {
+    fn publish_scope(&mut self, place: usize, index: u32, stepped: &Stepped, waiting: u32) {
         let report = &stepped.report;
         let judged = JudgedScope {
             word: report.word,

@@ -26,7 +26,8 @@ const AT_ONCE: usize = 32;
 /// Looks for the scope of a client beside the connection: a group that is new is known with the next tick only.
 pub(super) fn look_beside(
     scopes: &Arc<dyn ScopeResolver>,
-    (tenant, client): (&Arc<Tenant>, &Arc<ServiceConnection>),
+    tenant: &Arc<Tenant>,
+    client: &Arc<ServiceConnection>,
 ) {
     let (client, tenant) = (Arc::clone(client), Arc::clone(tenant));
     let scopes = Arc::clone(scopes);

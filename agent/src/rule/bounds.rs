@@ -33,7 +33,9 @@ pub(super) fn check_window(
 /// that it stands in.
 pub(super) fn check_bucket(
     limits: impl Iterator<Item = (&'static str, u32)>,
-    (window, burst, strict): (Duration, u32, bool),
+    window: Duration,
+    burst: u32,
+    strict: bool,
     section: &mut Section<'_, '_>,
 ) {
     if strict {
@@ -64,7 +66,7 @@ fn check_strict_window(window: Duration, section: &mut Section<'_, '_>) {
 }
 
 /// Refuses a warm-up whose bucket, of `period × count` tokens, is past its word.
-pub(super) fn check_warm_up((count, period): (Amount, Duration), section: &mut Section<'_, '_>) {
+pub(super) fn check_warm_up(count: Amount, period: Duration, section: &mut Section<'_, '_>) {
     let most = f64::from(i32::MAX) / period.as_secs_f64();
     if count.get() > most {
         let hint = "the bucket of so long a warm-up holds no more";

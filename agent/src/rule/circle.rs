@@ -188,7 +188,7 @@ impl Circle<'_> {
         }
         let allowed = format!("a resource from which no rules lead back to \"{from}\"");
         let value = format!("\"{}\"", self.closing.to_name);
-        fault_at(rule, &rule.reference_spot, value, (allowed, hint))
+        fault_at(rule, &rule.reference_spot, value, allowed, hint)
     }
 }
 

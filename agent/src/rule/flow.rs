@@ -404,7 +404,7 @@ impl FlowOptions {
             section.refuse(&["warm_up_period"], "more than 0", "this behavior warms up");
             sound = false;
         } else if warms {
-            bounds::check_warm_up((self.count, period), section);
+            bounds::check_warm_up(self.count, period, section);
         }
         if paces && max_queueing_time.is_zero() {
             section.refuse(

@@ -36,7 +36,8 @@ fn own(
     kind: &'static str,
     path: &'static str,
     fields: Vec<OptionRow>,
-    (head, needed): (&'static str, &'static [(&'static str, &'static str)]),
+    head: &'static str,
+    needed: &'static [(&'static str, &'static str)],
 ) -> Form {
     Form {
         kind,
@@ -73,33 +74,37 @@ fn own_forms() -> Vec<Form> {
     let system = SystemOptions::default().rows();
     let authority = AuthorityOptions::default().rows();
     vec![
-        own("flow", "flow[0].", flow.rows(), ("[[flow]]\n", plain)),
+        own("flow", "flow[0].", flow.rows(), "[[flow]]\n", plain),
         own(
             "flow warming up",
             "flow[0].",
             flow.rows(),
-            ("[[flow]]\n", WARMS),
+            "[[flow]]\n",
+            WARMS,
         ),
         own(
             "cluster",
             "flow[0].cluster.",
             cluster.rows(),
-            (IN_CLUSTER, &[("flow_id", "7")]),
+            IN_CLUSTER,
+            &[("flow_id", "7")],
         ),
-        own("degrade", "degrade[0].", degrade, ("[[degrade]]\n", SLOW)),
-        own("param", "param[0].", param.rows(), ("[[param]]\n", value)),
+        own("degrade", "degrade[0].", degrade, "[[degrade]]\n", SLOW),
+        own("param", "param[0].", param.rows(), "[[param]]\n", value),
         own(
             "items",
             "param[0].items[0].",
             items.rows(),
-            (WITH_ITEMS, item),
+            WITH_ITEMS,
+            item,
         ),
-        own("system", "system[0].", system, ("[[system]]\n", &[])),
+        own("system", "system[0].", system, "[[system]]\n", &[]),
         own(
             "authority",
             "authority[0].",
             authority,
-            ("[[authority]]\n", listed),
+            "[[authority]]\n",
+            listed,
         ),
     ]
 }
@@ -255,10 +260,10 @@ fn taken(forms: &[Form], json: bool) -> Vec<String> {
                         .iter()
                         .any(|warning| warning.option == option) =>
                 {
-                    check(set.warnings(), &case, (&name, line), &option);
+                    check(set.warnings(), &case, &name, line, &option);
                 }
                 Ok(_set) => taken.push(case),
-                Err(faults) => check(&faults, &case, (&name, line), &option),
+                Err(faults) => check(&faults, &case, &name, line, &option),
             }
         }
     }
@@ -266,7 +271,7 @@ fn taken(forms: &[Form], json: bool) -> Vec<String> {
 }
 
 /// The fault names file and line, the option and what is allowed. A number that JSON has no word for is no option's.
-fn check(faults: &[Fault], case: &str, (file, line): (&str, usize), option: &str) {
+fn check(faults: &[Fault], case: &str, file: &str, line: usize, option: &str) {
     let found = faults.iter().find(|fault| {
         let point = fault.place.point.as_ref();
         let here = point.is_some_and(|point| point.line == line);

@@ -395,7 +395,7 @@ impl ParamOptions {
         if self.behavior == ParamBehavior::Reject {
             let items = self.items.iter().map(|item| ("items", item.count));
             let limits = std::iter::once(("count", self.count)).chain(items);
-            bounds::check_bucket(limits, (self.window, self.burst, self.strict), section);
+            bounds::check_bucket(limits, self.window, self.burst, self.strict, section);
         }
     }
 

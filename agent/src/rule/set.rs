@@ -245,7 +245,8 @@ pub(super) fn fault_at(
     rule: &Rule,
     spot: &Spot,
     value: String,
-    (allowed, hint): (impl Into<String>, impl Into<String>),
+    allowed: impl Into<String>,
+    hint: impl Into<String>,
 ) -> Fault {
     let option = format!("{}.{}", rule.path, spot.name);
     Fault::at(spot.place.clone(), option, value, allowed, hint)
@@ -260,7 +261,7 @@ fn repeated_ids(rules: &[Rule]) -> Vec<Fault> {
             let allowed = "an id that no other rule of the kind has";
             let hint = format!("{} has it", first.id_spot.place);
             let value = format!("\"{}\"", rule.id);
-            faults.push(fault_at(rule, &rule.id_spot, value, (allowed, hint)));
+            faults.push(fault_at(rule, &rule.id_spot, value, allowed, hint));
         } else {
             seen.insert(key, rule);
         }
@@ -324,6 +325,6 @@ fn unpaceable(rule: &Rule) -> Option<Fault> {
     let count = flow.count.get();
     (paces && count > 0.0 && count < 0.5).then(|| {
         let allowed = "0, or at least 0.5 with these quirks";
-        fault_at(rule, &rule.count_spot, count.to_string(), (allowed, ""))
+        fault_at(rule, &rule.count_spot, count.to_string(), allowed, "")
     })
 }

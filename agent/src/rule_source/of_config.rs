@@ -119,7 +119,8 @@ impl Sources {
     pub fn check_successor(
         &self,
         tenant: &TenantSources,
-        (next, now): (&RuleSet, &RuleSet),
+        next: &RuleSet,
+        now: &RuleSet,
     ) -> Result<(), Vec<Fault>> {
         let lifts = |set: &RuleSet| !set.rules().iter().any(is_of_source);
         if lifts(now) || !lifts(next) {
@@ -248,9 +249,9 @@ mod tests {
         // One that is gone lifts nothing, unless rules of another one are left.
         drop(directories);
         let none = own.build(NONE).unwrap();
-        let gone = sources.check_successor(&own, (&none, &set)).unwrap_err();
+        let gone = sources.check_successor(&own, &none, &set).unwrap_err();
         assert_eq!(gone.len(), 1, "{gone:?}");
-        sources.check_successor(&own, (&set, &set)).unwrap();
+        sources.check_successor(&own, &set, &set).unwrap();
     }
 
     #[test]

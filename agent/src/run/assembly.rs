@@ -53,8 +53,12 @@ pub(super) async fn assemble(options: RunOptions) -> Result<Assembly, RunEnd> {
     let feed = Box::pin(RuleFeed::open(&config.loaded.config)).await;
     let begun = begin(
         options,
-        (started, config, keep),
-        (&mut doors, &feed, left_sockets),
+        started,
+        config,
+        keep,
+        &mut doors,
+        &feed,
+        left_sockets,
     );
     let begun = Box::pin(begun).await;
     let (keeper, ticking, recorder) = begun.inspect_err(|_ended| remove_sockets(&directory))?;
@@ -71,8 +75,12 @@ pub(super) async fn assemble(options: RunOptions) -> Result<Assembly, RunEnd> {
 /// Begins with pages, rules and ticks.
 async fn begin(
     options: RunOptions,
-    (started, begun_config, keep): (Instant, BegunConfig, RuleKeep),
-    (doors, feed, left_sockets): (&mut Doors, &RuleFeed, bool),
+    started: Instant,
+    begun_config: BegunConfig,
+    keep: RuleKeep,
+    doors: &mut Doors,
+    feed: &RuleFeed,
+    left_sockets: bool,
 ) -> Result<(Box<Keeper>, Ticking, Option<Recorder>), RunEnd> {
     let BegunConfig { loaded, refused } = begun_config;
     let LoadedConfig {
@@ -81,8 +89,8 @@ async fn begin(
         files,
     } = loaded;
     let (tenants, pages, taking) =
-        Box::pin(tenants(&options, &config, (doors, left_sockets))).await?;
-    let begun = Box::pin(begin_rules(feed, &tenants, (keep, options.strict))).await?;
+        Box::pin(tenants(&options, &config, doors, left_sockets)).await?;
+    let begun = Box::pin(begin_rules(feed, &tenants, keep, options.strict)).await?;
     taking.count_others(&tenants);
     let metrics = Arc::new(make_metrics()?);
     let TickParts {
@@ -94,7 +102,8 @@ async fn begin(
     let facts = facts(
         &options.directory,
         options.config.file.as_deref(),
-        (&config, begun.0.rules),
+        &config,
+        begun.0.rules,
         feed.facts(),
     );
     let context = Arc::new(AgentState {
@@ -125,7 +134,8 @@ async fn begin(
 async fn tenants(
     options: &RunOptions,
     config: &Config,
-    (doors, left_sockets): (&mut Doors, bool),
+    doors: &mut Doors,
+    left_sockets: bool,
 ) -> Result<(Tenants, Vec<control::TenantPages>, Taking), RunEnd> {
     let geometry = config.pages.geometry().map_err(RunEnd::Sizes)?;
     let names = tenant_names(config);
@@ -144,7 +154,8 @@ fn tenant_names(config: &Config) -> impl Iterator<Item = Arc<str>> {
 async fn begin_rules(
     feed: &RuleFeed,
     tenants: &Tenants,
-    (keep, strict): (RuleKeep, bool),
+    keep: RuleKeep,
+    strict: bool,
 ) -> Result<Box<(begin_rules::FirstRules, RuleKeep)>, RunEnd> {
     let begun = Box::pin(begin_rules::begin(feed, tenants, &keep)).await;
     if strict && !begun.faults.is_empty() {
@@ -176,7 +187,8 @@ fn keeper(
 fn facts(
     directory: &Path,
     config_file: Option<&Path>,
-    (config, rules): (&Config, usize),
+    config: &Config,
+    rules: usize,
     sources: Vec<SourceFacts>,
 ) -> Facts {
     Facts {

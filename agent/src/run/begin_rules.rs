@@ -63,7 +63,7 @@ impl TenantRules<'_> {
         if sources.any(|source| source.state() == SourceState::Missing) {
             // A mount that is lost over a restart must not lift every limit either.
             let before = self.kept(keep).unwrap_or_default();
-            feed.sources().check_successor(own, (&rules, &before))?;
+            feed.sources().check_successor(own, &rules, &before)?;
         }
         let count = self.put_in_force(rules).await?;
         keep.keep(&named.name, own.of_all(feed.last()));

@@ -37,7 +37,7 @@ pub(super) async fn rules(
         let Some(own) = feed.sources().of_tenant(&named.name) else {
             continue;
         };
-        match Box::pin(rules_of(feed, own, (named, keep))).await {
+        match Box::pin(rules_of(feed, own, named, keep)).await {
             Ok(rules) => count = count.saturating_add(rules),
             Err(found) => faults.extend(found),
         }
@@ -52,12 +52,12 @@ pub(super) async fn rules(
 async fn rules_of(
     feed: &RuleFeed,
     own: &TenantSources,
-    (named, keep): (&NamedTenant, &RuleKeep),
+    named: &NamedTenant,
+    keep: &RuleKeep,
 ) -> Result<usize, Vec<Fault>> {
     let rules = own.build(own.of_all(feed.last()))?;
     let index = named.tenant.directory().rule_index();
-    feed.sources()
-        .check_successor(own, (&rules, index.rules()))?;
+    feed.sources().check_successor(own, &rules, index.rules())?;
     let count = begin(rules, &named.tenant, &origins(own, feed.last())).await?;
     keep.keep(&named.name, own.of_all(feed.last()));
     Ok(count)

@@ -282,7 +282,7 @@ pub(super) fn keep(tenant: &Arc<Tenant>, living: Vec<LivingSeat>) {
         return;
     }
     for ((seat, process), pidfd) in living {
-        if let Err(error) = seat_life::keep(tenant, (seat, process), pidfd) {
+        if let Err(error) = seat_life::keep(tenant, seat, process, pidfd) {
             tracing::warn!(event = "seat_ended", pid = process.pid, %error, "a service of the last run cannot be watched: its seat ends");
             tenant.seats().revoke(seat);
         }

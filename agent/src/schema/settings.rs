@@ -61,7 +61,8 @@ impl OptionRow {
     /// Adds the row of an option to those of its group.
     pub(crate) fn add<K: OptionKind>(
         rows: &mut Vec<Self>,
-        (key, docs): (&'static str, &'static [&'static str]),
+        key: &'static str,
+        docs: &'static [&'static str],
         kind: &K,
         value: &K::Output,
     ) {
@@ -393,7 +394,7 @@ macro_rules! settings {
                 $({
                     let kind = $kind;
                     let key = $crate::schema::settings::settings!(@key $field $($key)?);
-                    $crate::schema::settings::OptionRow::add(&mut rows, (key, &[$($doc,)+]), &kind, $field);
+                    $crate::schema::settings::OptionRow::add(&mut rows, key, &[$($doc,)+], &kind, $field);
                 })+
                 rows
             }

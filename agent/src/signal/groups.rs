@@ -105,7 +105,8 @@ impl WatchedGroup {
     /// A group that nothing was read of yet.
     fn boxed(
         life: u64,
-        (path, dir): (PathBuf, PathBuf),
+        path: PathBuf,
+        dir: PathBuf,
         places: Places,
         above: &mut Above,
     ) -> Box<Self> {
@@ -226,7 +227,7 @@ impl Groups {
         })?;
         self.lives = self.lives.saturating_add(1);
         let path = Path::new("/").join(&cpu.below);
-        let group = WatchedGroup::boxed(self.lives, (path, dir), places, &mut self.above);
+        let group = WatchedGroup::boxed(self.lives, path, dir, places, &mut self.above);
         match self.slots.get_mut(slot) {
             Some(free) => *free = Some(group),
             None => self.slots.push(Some(group)),

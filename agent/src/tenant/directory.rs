@@ -141,11 +141,7 @@ impl ResourceDirectory {
 
     /// The slot of a resource's node for an origin or a context, where a rule wants one and there is
     /// room. Without it the resource's own node serves, which is stricter.
-    pub fn resolve_part(
-        &self,
-        (resource, part, name): (&str, Part, &str),
-        uid: u32,
-    ) -> Option<Slot> {
+    pub fn resolve_part(&self, resource: &str, part: Part, name: &str, uid: u32) -> Option<Slot> {
         let whole = part_name(resource, part, name);
         let known = self.find(&whole);
         if known.is_some() || !self.rule_index().wants_part(resource, part, name) {

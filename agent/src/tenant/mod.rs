@@ -177,7 +177,7 @@ impl Tenant {
             .and_then(|(gate, writers)| {
                 let Writers { tick, rules, seats } = *writers;
                 let directory = ResourceDirectory::new(rules, *gate.ledger()).ok()?;
-                let tenant = Self::assemble(&gate, (directory, seats), files, names);
+                let tenant = Self::assemble(&gate, directory, seats, files, names);
                 Some((tenant, tick))
             })
             .ok_or(CreateError::Layout(geometry))
@@ -185,7 +185,8 @@ impl Tenant {
 
     fn assemble(
         gate: &Gate,
-        (directory, seats): (Box<ResourceDirectory>, SeatWriter),
+        directory: Box<ResourceDirectory>,
+        seats: SeatWriter,
         files: PageFiles,
         names: PageNames,
     ) -> Self {

@@ -67,7 +67,7 @@ impl Tenant {
     fn look_up<'q>(&self, question: &Question<'q>, uid: u32) -> (Slot, Request<'q>) {
         let resource = question.resource;
         let slot = self.directory().resolve_by(resource, uid).slot;
-        let name = |part, name| self.name((resource, slot), (part, name), uid);
+        let name = |part, name| self.name((resource, slot), part, name, uid);
         let request = Request {
             origin: name(Part::Origin, question.origin),
             context: name(Part::Context, question.context),
@@ -77,12 +77,7 @@ impl Tenant {
     }
 
     /// An origin or context of a request for a resource; its node is made where a rule needs one.
-    pub fn name(
-        &self,
-        resource: (&str, Slot),
-        (part, name): (Part, &str),
-        uid: u32,
-    ) -> RequestName {
+    pub fn name(&self, resource: (&str, Slot), part: Part, name: &str, uid: u32) -> RequestName {
         if name.is_empty() {
             return RequestName::default();
         }
@@ -104,6 +99,6 @@ impl Tenant {
         if !has_rules {
             return None;
         }
-        self.directory().resolve_part((resource, part, name), uid)
+        self.directory().resolve_part(resource, part, name, uid)
     }
 }

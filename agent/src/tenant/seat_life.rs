@@ -122,7 +122,8 @@ pub fn lives(pidfd: &OwnedFd) -> bool {
 /// It cannot be watched; its seat ends then.
 pub fn keep(
     tenant: &Arc<Tenant>,
-    (seat, process): (Seat, Process),
+    seat: Seat,
+    process: Process,
     pidfd: OwnedFd,
 ) -> std::io::Result<()> {
     let death = watchable(pidfd)?;

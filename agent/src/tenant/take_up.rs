@@ -79,7 +79,7 @@ impl Tenant {
             ledger: proved.ledger_file.try_clone().map_err(|_none| misfit())?,
         };
         let (gate, living, (writers, own)) =
-            go_on(settings, fixed, (board_page, left, proved)).ok_or_else(misfit)?;
+            go_on(settings, fixed, board_page, left, proved).ok_or_else(misfit)?;
         let Writers { tick, rules, seats } = *writers;
         clear_rest(
             &files,
@@ -88,17 +88,13 @@ impl Tenant {
             proved.board.resources_used(),
         );
         let agent = (AGENT_SEAT, own.generation);
-        let directory = ResourceDirectory::take_up(
-            rules,
-            *gate.ledger(),
-            &proved.board,
-            (agent, monotonic_ns()),
-        );
+        let directory =
+            ResourceDirectory::take_up(rules, *gate.ledger(), &proved.board, agent, monotonic_ns());
         let directory = directory.map_err(|_no_room| misfit())?;
         gate.ledger().set_board_generation(fixed.generation);
         // All that it says is written down; where the kernel has no room for the change, it stays mapped.
         let _kept: Result<(), rustix::io::Errno> = map::retire(proved.board_page);
-        let tenant = Self::assemble(&gate, (directory, seats), files, names);
+        let tenant = Self::assemble(&gate, directory, seats, files, names);
         Ok(Box::new(TakenUp {
             tenant: Arc::new(tenant),
             tick,
@@ -114,7 +110,9 @@ type GoingOn = (Box<Gate>, Vec<LivingSeat>, (Box<Writers>, SeatWord));
 fn go_on(
     settings: &TenantSettings,
     fixed: board::BoardSettings,
-    (board_page, left, proved): (Page, &LastLife, &ProvedPages),
+    board_page: Page,
+    left: &LastLife,
+    proved: &ProvedPages,
 ) -> Option<GoingOn> {
     let geometry = settings.geometry;
     let (board, writers) = board::create(board_page, geometry, fixed)?;

@@ -49,7 +49,7 @@ impl Tenant {
         };
         let explained =
             self.directory()
-                .give_back_unused((self.seats(), file), |in_use: InUse<'_>| {
+                .give_back_unused(self.seats(), file, |in_use: InUse<'_>| {
                     let explained = explained_bytes(self.ledger().geometry(), in_use);
                     (explained, bytes > explained)
                 });

@@ -198,7 +198,7 @@ impl Session {
     ) -> Progress<'a> {
         let mut request = request;
         if request.origin.hash != 0 || request.context.hash != 0 {
-            self.name_parts(seated, (entry, slot), &mut request, names);
+            self.name_parts(seated, entry, slot, &mut request, names);
         }
         if self.life.listeners().any() && seated.gate.is_pressed() {
             request.waiting = self.life.listeners().waiting();
@@ -212,7 +212,8 @@ impl Session {
     fn name_parts(
         &self,
         seated: &SeatedGate,
-        (entry, slot): (&Arc<Entry>, Slot),
+        entry: &Arc<Entry>,
+        slot: Slot,
         request: &mut Request<'_>,
         names: Names<'_>,
     ) {
@@ -224,7 +225,7 @@ impl Session {
                 Known::Own | Known::NoPlace => None,
                 Known::Unknown => {
                     let wanted = seated.gate.parts_wanted(slot, request);
-                    self.ask_for_part(seated, entry, (part, key, name), wanted)
+                    self.ask_for_part(seated, entry, part, key, name, wanted)
                 }
             }
         };
@@ -246,7 +247,9 @@ impl Session {
         &self,
         seated: &SeatedGate,
         entry: &Arc<Entry>,
-        (part, key, name): (Part, PartKey, &str),
+        part: Part,
+        key: PartKey,
+        name: &str,
         wanted: Parts,
     ) -> Option<Slot> {
         let is_wanted = match part {

@@ -103,9 +103,9 @@ impl WarmUp {
             _ if from.is_flat() => self.cold,
             Some(above) => self
                 .warm
-                .saturating_add(in_proportion(above, (from.span(), self.span()))),
+                .saturating_add(in_proportion(above, from.span(), self.span())),
             // Still less than what is no longer warm.
-            None => in_proportion(held, (from.warm, self.warm)).min(self.warm.saturating_sub(1)),
+            None => in_proportion(held, from.warm, self.warm).min(self.warm.saturating_sub(1)),
         };
         word & !0xffff_ffff | u64::from(carried.min(self.cold))
     }
@@ -154,7 +154,7 @@ impl WarmUp {
 }
 
 /// As much of `to` as `part` is of `of`, rounded up; nothing of nothing.
-fn in_proportion(part: u32, (of, to): (u32, u32)) -> u32 {
+fn in_proportion(part: u32, of: u32, to: u32) -> u32 {
     let product = u64::from(part).saturating_mul(u64::from(to));
     u32::try_from(product.div_ceil(u64::from(of.max(1)))).unwrap_or(u32::MAX)
 }

@@ -133,7 +133,7 @@ impl World {
         world.reload();
         let name = |resource, part, name: &str| RequestName {
             hash: name_hash(name.as_bytes()),
-            node: world.directory.resolve_part((resource, part, name), 0),
+            node: world.directory.resolve_part(resource, part, name, 0),
         };
         let shop = name("by-origin", Part::Origin, "shop");
         let web = name("chained", Part::Context, "web");

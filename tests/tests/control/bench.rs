@@ -160,16 +160,16 @@ impl Bench {
 
     /// So many requests of a seated service begin and end well.
     pub(crate) fn work(&self, seat: u32, requests: u32) {
-        self.work_on((self.board, self.ledger), seat, requests);
+        self.work_on(self.board, self.ledger, seat, requests);
     }
 
     /// The same of a service of the other tenant.
     pub(crate) fn work_of_other(&self, seat: u32, requests: u32) {
         let (board, _seats, ledger) = &self.other;
-        self.work_on((*board, *ledger), seat, requests);
+        self.work_on(*board, *ledger, seat, requests);
     }
 
-    fn work_on(&self, (board, ledger): (Board, Ledger), seat: u32, requests: u32) {
+    fn work_on(&self, board: Board, ledger: Ledger, seat: u32, requests: u32) {
         let generation = board.seat(seat).generation;
         let gate = Gate::new(board, ledger, seat, generation);
         let (clock, lane) = (Stopped(self.now_ns), Lane::numbered(1));

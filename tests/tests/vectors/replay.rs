@@ -255,7 +255,7 @@ impl<'s> Run<'s> {
             let whole = tidegate_agent::tenant::directory::part_name(resource, part, name);
             Some(directory.resolve(&whole).slot)
         } else {
-            directory.resolve_part((resource, part, name), 0)
+            directory.resolve_part(resource, part, name, 0)
         };
         RequestName {
             hash: name_hash(name.as_bytes()),

@@ -24,11 +24,11 @@ pub(super) fn warnings(config: &Config, file: Option<&Path>, roots: Roots) -> Ve
     let snapshot = handle.snapshot();
     let scopes = config.scopes.iter().enumerate();
     scopes
-        .flat_map(|(index, scope)| of_scope(&snapshot, &source, (index, &scope.name)))
+        .flat_map(|(index, scope)| of_scope(&snapshot, &source, index, &scope.name))
         .collect()
 }
 
-fn of_scope(snapshot: &Snapshot, source: &Source, (index, name): (usize, &str)) -> Vec<Fault> {
+fn of_scope(snapshot: &Snapshot, source: &Source, index: usize, name: &str) -> Vec<Fault> {
     let mut configured = snapshot.configured.iter();
     let of_name = configured.find(|scope| &*scope.name == name);
     let without = of_name.and_then(ConfiguredScope::without_group);

@@ -38,8 +38,10 @@ impl Check {
 /// All of them. `report` is what a check of the configuration found.
 pub(super) fn all(
     config: &Config,
-    (report, rules_dir): (&CheckReport, &Path),
-    (runtime_dir, state): (Option<&Path>, &Path),
+    report: &CheckReport,
+    rules_dir: &Path,
+    runtime_dir: Option<&Path>,
+    state: &Path,
 ) -> Vec<Check> {
     let told = status::told(runtime_dir, "/v1/status");
     let told = told.and_then(|body| status::read::<StatusReport>(&body));

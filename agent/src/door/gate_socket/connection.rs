@@ -77,7 +77,7 @@ async fn begin(
     let Some(context) = stage.context().await else {
         return Ok(None);
     };
-    let connection = Connection::begin(&context, (wire, peer), hello).await;
+    let connection = Connection::begin(&context, wire, peer, hello).await;
     Ok(Some(Box::new(connection)))
 }
 
@@ -133,7 +133,7 @@ struct Connection {
 }
 
 impl Connection {
-    async fn begin(context: &AgentState, (wire, peer): (&Wire, Peer), hello: Hello) -> Self {
+    async fn begin(context: &AgentState, wire: &Wire, peer: Peer, hello: Hello) -> Self {
         let pidfd = peer::pidfd(wire.socket());
         let tenant = Arc::clone(&context.tenants.of(peer, pidfd.as_ref()).tenant);
         let scope = PeerScope::of(peer.pid, peer.uid, pidfd.as_ref());
@@ -147,7 +147,7 @@ impl Connection {
         };
         let (ticket, client) = tenant.clients().add(who, scope);
         if client.scope().takes_look(tenant.board().now_ns()) {
-            membership::look_beside(&context.scopes, (&tenant, &client));
+            membership::look_beside(&context.scopes, &tenant, &client);
         }
         Self {
             tenant,
@@ -298,7 +298,7 @@ impl Connection {
         let drawn = self.draw()?;
         let tenant = Arc::clone(&self.tenant);
         let waits = self.waits(&ask);
-        let turn = Turn::begin(tenant, (self.caller(), waits), &ask);
+        let turn = Turn::begin(tenant, self.caller(), waits, &ask);
         self.go_on(drawn, turn)
     }
 
@@ -311,7 +311,7 @@ impl Connection {
     fn caller(&self) -> SeatedCaller {
         let scope = self.client.scope();
         if scope.takes_look(self.tenant.board().now_ns()) {
-            membership::look_beside(&self.scopes, (&self.tenant, &self.client));
+            membership::look_beside(&self.scopes, &self.tenant, &self.client);
         }
         self.tenant.seat_caller(Caller {
             scope: scope.current(&*self.scopes),

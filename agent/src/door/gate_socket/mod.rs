@@ -129,7 +129,7 @@ impl Entrance {
         match self.bounds.gate_connections.take(holder) {
             Ok(place) => {
                 let stage = self.stage.clone();
-                let served = serve(stage, (socket, self.hello_deadline), place);
+                let served = serve(stage, socket, self.hello_deadline, place);
                 let Holder { uid, pid } = holder;
                 let connection = tracing::info_span!("connection", pid, uid);
                 drop(tokio::spawn(served.instrument(connection)));
@@ -153,11 +153,7 @@ fn holder(socket: &UnixSeqpacket) -> Holder {
     Peer::of(socket).map_or(unknown, Peer::holder)
 }
 
-async fn serve(
-    stage: Stage,
-    (socket, hello_deadline): (UnixSeqpacket, Duration),
-    place: HeldPlaces,
-) {
+async fn serve(stage: Stage, socket: UnixSeqpacket, hello_deadline: Duration, place: HeldPlaces) {
     if let Err(error) = connection::serve(stage, socket, hello_deadline).await {
         tracing::debug!(event = "connection_ended", %error, "a connection to the gate socket ended");
     }

@@ -48,7 +48,8 @@ impl Turn {
     /// Begins with what a caller of a scope asks for.
     pub(super) fn begin(
         tenant: Arc<Tenant>,
-        (caller, waits): (SeatedCaller, Waits<'static>),
+        caller: SeatedCaller,
+        waits: Waits<'static>,
         ask: &EnterRequest<'_>,
     ) -> Self {
         let names = [ask.resource, ask.origin, ask.context].map(str::to_owned);

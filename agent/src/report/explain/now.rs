@@ -104,10 +104,10 @@ impl ResourceView<'_> {
         let Some(slot) = self.subject(flow) else {
             return json!({"each": "origin", "limit": flow.count.get()});
         };
-        self.limit(&compiled.limit, slot, (state, line.quirks))
+        self.limit(&compiled.limit, slot, state, line.quirks)
     }
 
-    fn limit(&self, limit: &FlowLimit, slot: Slot, (state, quirks): (RuleState, Quirks)) -> Value {
+    fn limit(&self, limit: &FlowLimit, slot: Slot, state: RuleState, quirks: Quirks) -> Value {
         match *limit {
             FlowLimit::Concurrency(limit) => {
                 let inflight = self.tenant.seats().node_counts(slot).inflight;

@@ -122,14 +122,14 @@ fn of_values(from: &Param, to: &Param) -> Option<Carry> {
         return None;
     };
     let items = from.items.iter().zip(&to.items);
-    let items = items.map(|(from, to)| of_value((from.count, to.count), window));
+    let items = items.map(|(from, to)| of_value(from.count, to.count, window));
     Some(Carry::Values {
-        others: of_value((from.count, to.count), window)?,
+        others: of_value(from.count, to.count, window)?,
         items: items.collect::<Option<_>>()?,
     })
 }
 
-fn of_value((from, to): (u32, u32), window: Duration) -> Option<NumberChange<ValueLimit>> {
+fn of_value(from: u32, to: u32, window: Duration) -> Option<NumberChange<ValueLimit>> {
     let limit = |count: u32| ValueLimit::new(count.min(ValueLimit::LIMIT_MAX), nanos(window));
     Some(NumberChange {
         from: limit(from)?,

@@ -65,7 +65,7 @@ pub(super) type Inherited = std::collections::HashMap<Arc<str>, Vec<(RuleForm, S
 impl Room {
     /// Takes the room of a rule of the life before out of what is free, for a rule that says the same. `agent` is the
     /// agent's own seat: what ran for it has ended.
-    pub fn inherit(&mut self, name: &Arc<str>, (form, line): (RuleForm, &Line), agent: (u32, u32)) {
+    pub fn inherit(&mut self, name: &Arc<str>, form: RuleForm, line: &Line, agent: (u32, u32)) {
         let held = held_by(line);
         if !self.take_at(held) {
             return;

@@ -44,12 +44,12 @@ impl ResourceDirectory {
             return Err(*fault);
         }
         writer.rules.add_to_pool(pool.words())?;
-        self.give(writer, name, (&compiled.record, &compiled.rules))
+        self.give(writer, name, &compiled.record, &compiled.rules)
     }
 
     /// Adds a name with an empty record: its rules come into force with all others.
     pub(super) fn add_empty(&self, writer: &mut Writer, name: &str) -> Result<Slot, RuleFault> {
-        self.give(writer, name, (&ResourceRecord::default(), &[]))
+        self.give(writer, name, &ResourceRecord::default(), &[])
     }
 
     /// Gives a slot to a name: one that was given back, or the next new one.
@@ -57,7 +57,8 @@ impl ResourceDirectory {
         &self,
         writer: &mut Writer,
         name: &str,
-        (record, rules): (&ResourceRecord, &[BoardRule]),
+        record: &ResourceRecord,
+        rules: &[BoardRule],
     ) -> Result<Slot, RuleFault> {
         let text: Arc<str> = Arc::from(name);
         let slot = if let Some(slot) = writer.idle.peek() {

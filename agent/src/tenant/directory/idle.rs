@@ -131,7 +131,7 @@ impl ResourceDirectory {
             let Some((name, slot)) = writer.names.get(place).cloned() else {
                 break;
             };
-            let Some(candidate) = self.candidate(&writer, (&name, slot), short) else {
+            let Some(candidate) = self.candidate(&writer, &name, slot, short) else {
                 writer.idle.forget(place);
                 continue;
             };
@@ -156,7 +156,8 @@ impl ResourceDirectory {
     fn candidate(
         &self,
         writer: &Writer,
-        (name, slot): (&str, Slot),
+        name: &str,
+        slot: Slot,
         short: Short,
     ) -> Option<Candidate> {
         if is_part(name) {
@@ -330,7 +331,7 @@ mod tests {
     fn part(tenant: &Tenant, origin: &str) -> Option<Slot> {
         tenant
             .directory()
-            .resolve_part(("order", Part::Origin, origin), 0)
+            .resolve_part("order", Part::Origin, origin, 0)
     }
 
     /// The parts of so many origins that nobody had before; those that got a node.

@@ -26,7 +26,8 @@ impl ResourceDirectory {
         rules: RuleWriter,
         ledger: Ledger,
         before: &Board,
-        (agent, now_ns): ((u32, u32), u64),
+        agent: (u32, u32),
+        now_ns: u64,
     ) -> Result<Box<Self>, RuleFault> {
         let mut view = View::default();
         let mut writer = Writer {
@@ -50,7 +51,7 @@ impl ResourceDirectory {
             if name.is_empty() {
                 writer.idle.rests(slot, now_ns);
             } else {
-                writer.inherit(before, (&name, slot), agent);
+                writer.inherit(before, &name, slot, agent);
                 view.slots.insert(name, slot);
             }
         }
@@ -73,11 +74,11 @@ impl ResourceDirectory {
 
 impl Writer {
     /// Takes down what the rules of a name have in the ledger.
-    fn inherit(&mut self, before: &Board, (name, slot): (&Arc<str>, Slot), agent: (u32, u32)) {
+    fn inherit(&mut self, before: &Board, name: &Arc<str>, slot: Slot, agent: (u32, u32)) {
         let view = before.view();
         for line in lines(before, slot).unwrap_or_default() {
             let form = RuleForm::of(&line.kind, |span| view.words_of(span).unwrap_or_default());
-            self.room.inherit(name, (form, &line), agent);
+            self.room.inherit(name, form, &line, agent);
         }
     }
 }

@@ -13,7 +13,8 @@ impl ResourceDirectory {
     /// is given back. Nobody gets a slot, a seat or room for rules meanwhile.
     pub fn give_back_unused<T>(
         &self,
-        (seats, file): (&Seats, &OwnedFd),
+        seats: &Seats,
+        file: &OwnedFd,
         judge: impl FnOnce(InUse<'_>) -> (T, bool),
     ) -> T {
         let writer = self.writer.lock();

@@ -63,7 +63,7 @@ impl Message<'_> {
                 version,
                 flags,
                 now_ns,
-            } => put_hello(frame, (version, flags, now_ns)),
+            } => put_hello(frame, version, flags, now_ns),
             Self::Again(again) => put_again(frame, again),
             Self::Welcome(welcome) => {
                 put_welcome(frame, welcome);
@@ -77,7 +77,7 @@ impl Message<'_> {
                 slot,
                 generation,
                 overflow,
-            } => put_resolved(frame, (slot, generation, overflow)),
+            } => put_resolved(frame, slot, generation, overflow),
             Self::Enter(ask) => {
                 put_ask(frame, ask);
                 FrameKind::Enter
@@ -130,7 +130,7 @@ fn put_part(frame: &mut Frame, part: Part, names: [&str; 2]) -> FrameKind {
     FrameKind::ResolvePart
 }
 
-fn put_hello(frame: &mut Frame, (version, flags, now_ns): (u32, u32, u64)) -> FrameKind {
+fn put_hello(frame: &mut Frame, version: u32, flags: u32, now_ns: u64) -> FrameKind {
     frame.put(&version.to_le_bytes());
     frame.put(&flags.to_le_bytes());
     frame.put(&now_ns.to_le_bytes());
@@ -145,7 +145,7 @@ fn put_again(frame: &mut Frame, again: Again) -> FrameKind {
     FrameKind::Again
 }
 
-fn put_resolved(frame: &mut Frame, (slot, generation, overflow): (u32, u16, u16)) -> FrameKind {
+fn put_resolved(frame: &mut Frame, slot: u32, generation: u16, overflow: u16) -> FrameKind {
     frame.put(&slot.to_le_bytes());
     frame.put(&generation.to_le_bytes());
     frame.put(&overflow.to_le_bytes());

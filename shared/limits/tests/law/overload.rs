@@ -125,7 +125,7 @@ fn four_full_workers_do_as_much_as_under_the_best_limit_that_stands_still() {
         ..Service::PLAIN
     };
     for load in [1.2, 2.0, 5.0] {
-        let fixed = |limit| fixed_goodput_qps(four, (load, limit), (STEP_S + 1.0, END_S));
+        let fixed = |limit| fixed_goodput_qps(four, load, limit, STEP_S + 1.0, END_S);
         let best = [4, 5, 6, 8, 12, 16, 32, 64, 128].map(fixed);
         let best = best.into_iter().fold(0.0, f64::max);
         let outcome = run(four, &step_up(load), END_S, 7);

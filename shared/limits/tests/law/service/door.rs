@@ -31,7 +31,8 @@ impl Door {
         word: ScopeWord,
         waiting: u32,
         caller: &Caller,
-        (key, now_s): (u64, f64),
+        key: u64,
+        now_s: f64,
     ) -> bool {
         let all = self.held.iter().sum::<u32>() + waiting;
         let own = self.held[caller.service] + waiting;

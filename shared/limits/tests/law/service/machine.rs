@@ -220,7 +220,7 @@ impl Machine {
         let caller = self.caller(number);
         // A number as good as any: what matters is that it differs.
         let key = (self.now_s * 1e9).to_bits();
-        if self.door.admits(word, waiting, caller, (key, self.now_s)) {
+        if self.door.admits(word, waiting, caller, key, self.now_s) {
             self.sample.passed += 1;
             self.live[number].admitted_s = self.now_s;
             self.compute(number, self.live[number].work_s / 2.0, Stage::FirstHalf);

@@ -171,7 +171,7 @@ pub(crate) struct Outcome {
 impl Outcome {
     /// Requests per second that arrived in this span and were answered in time.
     pub(crate) fn goodput_qps(&self, from_s: f64, to_s: f64, deadline_s: f64) -> f64 {
-        goodput_qps(&self.requests, (from_s, to_s), deadline_s)
+        goodput_qps(&self.requests, from_s, to_s, deadline_s)
     }
 
     /// Refusals in this span.
@@ -202,7 +202,7 @@ impl Outcome {
     }
 }
 
-fn goodput_qps(requests: &[(f64, Fate)], (from_s, to_s): (f64, f64), deadline_s: f64) -> f64 {
+fn goodput_qps(requests: &[(f64, Fate)], from_s: f64, to_s: f64, deadline_s: f64) -> f64 {
     let in_time = |(arrival, fate): &&(f64, Fate)| {
         (from_s..to_s).contains(arrival)
             && matches!(fate, Fate::Answered { after_s } if *after_s <= deadline_s)
@@ -215,8 +215,10 @@ fn goodput_qps(requests: &[(f64, Fate)], (from_s, to_s): (f64, f64), deadline_s:
 /// goodput from `from_s` to half a second before the end.
 pub(crate) fn fixed_goodput_qps(
     service: Service,
-    (load, limit): (f64, u32),
-    (from_s, end_s): (f64, f64),
+    load: f64,
+    limit: u32,
+    from_s: f64,
+    end_s: f64,
 ) -> f64 {
     let word = ScopeWord {
         state: ScopeState::Overload,
@@ -231,7 +233,7 @@ pub(crate) fn fixed_goodput_qps(
         at_s += TICK_S;
         machine.advance(at_s, word);
     }
-    goodput_qps(&machine.requests, (from_s, end_s - 0.5), service.deadline_s)
+    goodput_qps(&machine.requests, from_s, end_s - 0.5, service.deadline_s)
 }
 
 /// Runs the service through the phases until `end_s`.
