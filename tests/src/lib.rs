@@ -6,6 +6,7 @@ pub mod agent;
 pub mod by_socket;
 pub mod confined;
 pub mod generated;
+pub mod limit;
 pub mod load;
 pub mod machine;
 pub mod program;

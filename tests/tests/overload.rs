@@ -10,46 +10,12 @@ use tidegate_agent::procfs::{GroupFinder, Roots};
 use tidegate_tests::actor::Actor;
 use tidegate_tests::agent::{Agent, CALM};
 use tidegate_tests::confined::ConfinedProcess;
+use tidegate_tests::limit::{MARKS_OFF, forty};
 use tidegate_tests::until::{self, SOON};
 
 /// Ticks in which what the agent remembers of a burst has become small beside five requests. Each is a quarter of a
 /// whole one while a scope with traffic is cold.
 const LATER: u64 = 40;
-
-/// Limits of 40 requests under the table `law`, whatever the machine does meanwhile: nothing is learned, the CPU is
-/// short from the first tick on, feedback adds nothing, and overload does not end.
-fn forty(law: &str) -> String {
-    format!(
-        "
-[{law}.entry]
-delay = \"1ms\"
-least_requests = 40.0
-least_qps = 0.0
-[{law}.cold]
-entry_per_cpu = 1.0
-tight_per_cpu = 1.0
-successes = 1000000.0
-[{law}.tight]
-delay = \"1ms\"
-slack_requests = 1.0
-floor_requests = 40
-grow_ratio = 0.0
-reach_factor = 1.0
-[{law}.evidence]
-ticks = 1
-busy_ratio = 0.0
-[{law}.release]
-demand_under_ratio = 0.0
-"
-    )
-}
-
-const MARKS_OFF: &str = "
-[cpu]
-enabled = false
-[load]
-enabled = false
-";
 
 const WEIGHTS: &str = "
 [[service]]

@@ -118,6 +118,7 @@ impl Doors {
             serving.spawn(door.serve(Arc::clone(&agent)));
         }
         serving.spawn(end_timed_permits(Arc::clone(&agent)));
+        serving.spawn(set_permits_aside(Arc::clone(&agent)));
         serving.spawn(membership::follow(agent));
         // A door that ends takes nobody else with it.
         while serving.join_next().await.is_some() {}
@@ -147,6 +148,32 @@ async fn end_timed_permits(context: Arc<AgentState>) {
                 permits = many,
                 "permits given over HTTP were not given back and expired (http.permit_time_to_live); until then each \
                  counted as in flight: send each to POST /v1/exit"
+            );
+        }
+    }
+}
+
+/// Sets permits of users aside that hold for long what others ask for.
+async fn set_permits_aside(context: Arc<AgentState>) {
+    let mut sweep = tokio::time::interval(SWEEP);
+    sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut told: Option<Instant> = None;
+    loop {
+        sweep.tick().await;
+        let mut many = 0_u32;
+        for named in context.tenants.iter() {
+            let aside = named
+                .tenant
+                .set_aside(&context.bounds.scope_users, monotonic_ns());
+            many = many.saturating_add(aside);
+        }
+        if many > 0 && told.is_none_or(|told| told.elapsed() >= TELL_AGAIN) {
+            told = Some(Instant::now());
+            tracing::warn!(
+                event = "permits_set_aside",
+                permits = many,
+                "permits of a user were held for long while another user was refused for them; they no longer count in \
+                 the limit of their scope: give each back when its request ends"
             );
         }
     }

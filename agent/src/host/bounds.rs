@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::places::{Bound, Places};
+use crate::tenant::scope_users::ScopeUsers;
 
 /// Most connections to the gate socket, where enough files may be open.
 pub const GATE_CONNECTIONS: usize = 4096;
@@ -85,6 +86,8 @@ pub struct Bounds {
     pub listeners: Arc<Places>,
     /// Connections that are told why they are not served.
     pub told: Arc<Places>,
+    /// What users hold of the limits of scopes.
+    pub scope_users: Arc<ScopeUsers>,
 }
 
 impl Bounds {
@@ -101,10 +104,11 @@ impl Bounds {
             turns: Places::new("requests that wait for their turn", shares(TURNS)),
             listeners: Places::new("listeners", Bound::parts(LISTENERS, OF_USER, 16)),
             told: Places::new("connections turned away", shares(TOLD_AT_A_TIME)),
+            scope_users: Arc::default(),
         }
     }
 
-    /// All of them.
+    /// All of which there is a number of places.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Places>> {
         [
             &self.gate_connections,

@@ -211,7 +211,7 @@ fn count(many: usize) -> f64 {
 }
 
 /// What each may have at most, so that all together have the budget: those who want less leave the rest to the others.
-fn level(budget: f64, demands: impl Iterator<Item = f64>) -> f64 {
+pub(super) fn level(budget: f64, demands: impl Iterator<Item = f64>) -> f64 {
     let mut demands: Vec<f64> = demands.collect();
     demands.sort_by(f64::total_cmp);
     let (mut left, mut others) = (budget, demands.len());

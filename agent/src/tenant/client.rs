@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use tidegate_segment::sync::{Ordering, Word};
 
 use super::peer_scope::PeerScope;
+use super::permit::Permits;
 use super::seats::Seat;
 
 /// Who is at the other end of a connection.
@@ -30,7 +31,9 @@ pub struct ServiceConnection {
     /// Who is at the other end.
     pub who: Who,
     scope: PeerScope,
-    held: Word,
+    permits: Mutex<Permits>,
+    /// Requests of its seat that scopes had refused, when that was last looked at.
+    shed: Word,
 }
 
 impl ServiceConnection {
@@ -39,16 +42,18 @@ impl ServiceConnection {
         &self.scope
     }
 
-    /// Takes down how many permits the agent holds for the connection.
-    pub fn set_held(&self, held: usize) {
-        let held = u64::try_from(held).unwrap_or(u64::MAX);
-        // Relaxed: a number for people.
-        self.held.store(held, Ordering::Relaxed);
+    /// The permits that the agent holds for the connection.
+    pub const fn permits(&self) -> &Mutex<Permits> {
+        &self.permits
     }
 
-    /// Permits that the agent holds for the connection.
-    pub fn held(&self) -> u64 {
-        self.held.load(Ordering::Relaxed)
+    /// Whether scopes have refused more requests of its seat than when this was told last. For one thread.
+    pub(super) fn is_refused_more(&self, shed: u64) -> bool {
+        // Relaxed: nobody else writes it.
+        self.shed.load(Ordering::Relaxed) != shed && {
+            self.shed.store(shed, Ordering::Relaxed);
+            true
+        }
     }
 }
 
@@ -74,7 +79,8 @@ impl ServiceConnections {
         let client = Arc::new(ServiceConnection {
             who,
             scope,
-            held: Word::new(0),
+            permits: Mutex::default(),
+            shed: Word::new(0),
         });
         let mut list = self.list.lock();
         let id = list.next;

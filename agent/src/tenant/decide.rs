@@ -102,6 +102,10 @@ impl Tenant {
         {
             return GateVerdict::Refused(refusal);
         }
+        if let Err(refusal) = self.check_share(caller, request) {
+            self.count_refusal(caller.gate(self.gate()), slot, &refusal);
+            return GateVerdict::Refused(refusal);
+        }
         self.ask(caller, slot, request, waits).await
     }
 
@@ -117,7 +121,10 @@ impl Tenant {
         let mut left = waits.at_most;
         loop {
             let waiting = match step {
-                Step::Done(verdict) => return verdict,
+                Step::Done(verdict) => {
+                    self.note_refused(caller, &verdict);
+                    return verdict;
+                }
                 Step::Wait(waiting) => waiting,
             };
             let mut held = WaitingRequest {
@@ -185,7 +192,7 @@ impl Tenant {
         }
         let verdict = self.ask(caller, slot, request, waits).await;
         if let GateVerdict::Admitted(pass) = verdict {
-            self.exit(caller.permit(pass), Outcome::Ignore);
+            self.exit(caller.short_permit(pass), Outcome::Ignore);
         }
         verdict
     }

@@ -21,8 +21,10 @@ pub mod question;
 pub mod rule_counts;
 pub mod rule_index;
 pub mod scope_resolver;
+pub mod scope_users;
 pub mod seat_life;
 pub mod seats;
+pub mod set_aside;
 pub mod take_up;
 pub mod upkeep;
 

@@ -119,6 +119,12 @@ impl Permits {
         ended
     }
 
+    /// Permits that were given before a time, monotonic ns.
+    pub(super) fn given_before(&mut self, time_ns: u64) -> impl Iterator<Item = &mut ProxyPermit> {
+        let held = self.held.values_mut().map(|held| &mut held.permit);
+        held.filter(move |permit| permit.pass.entered_ns < time_ns)
+    }
+
     /// Permits that ended by the clock so far.
     pub fn expired(&self) -> u64 {
         self.expired

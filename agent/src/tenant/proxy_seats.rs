@@ -11,12 +11,14 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use tidegate_abi::decision::Direction;
 use tidegate_segment::clock::Clock as _;
 use tidegate_segment::gate::{Gate, Pass};
 use tidegate_segment::sync::{Ordering, Word};
 
 use super::callers::Caller;
 use super::scope_resolver::ScopeId;
+use super::scope_users::{Counted, ScopeUsers, UserAt};
 use super::seats::Seat;
 use super::{HOST, Tenant, own_process};
 
@@ -48,6 +50,8 @@ pub struct SeatedCaller {
     pub(super) caller: Caller,
     /// `None` is the agent's own seat.
     seat: Option<Arc<ProxySeat>>,
+    /// Where its user counts with others.
+    users: Option<Arc<ScopeUsers>>,
 }
 
 /// An admitted request of a caller over a socket, and the seat that it counts in.
@@ -56,28 +60,78 @@ pub struct ProxyPermit {
     /// What the gate gave.
     pub pass: Pass,
     seat: Option<Arc<ProxySeat>>,
+    counted: Option<Counted>,
 }
 
 /// In the agent's own seat.
 impl From<Caller> for SeatedCaller {
     fn from(caller: Caller) -> Self {
-        Self { caller, seat: None }
+        Self {
+            caller,
+            seat: None,
+            users: None,
+        }
     }
 }
 
 /// Given in the agent's own seat.
 impl From<Pass> for ProxyPermit {
     fn from(pass: Pass) -> Self {
-        Self { pass, seat: None }
+        Self {
+            pass,
+            seat: None,
+            counted: None,
+        }
     }
 }
 
 impl SeatedCaller {
+    /// The same, whose user is held to its part of what it and others may hold.
+    #[must_use]
+    pub fn among(self, users: &Arc<ScopeUsers>) -> Self {
+        Self {
+            users: Some(Arc::clone(users)),
+            ..self
+        }
+    }
+
     /// The permit of a request that was admitted.
     pub fn permit(&self, pass: Pass) -> ProxyPermit {
+        // What goes out is in no scope.
+        let users = self.users.as_ref();
+        let users = users.filter(|_| matches!(pass.direction, Direction::In));
+        ProxyPermit {
+            counted: users.map(|users| users.count(self.at(self.own_scope()), pass.entered_ns)),
+            ..self.short_permit(pass)
+        }
+    }
+
+    /// The same for one that is given back at once.
+    pub(super) fn short_permit(&self, pass: Pass) -> ProxyPermit {
         ProxyPermit {
             pass,
             seat: self.seat.clone(),
+            counted: None,
+        }
+    }
+
+    /// Whoever counts with its user, and the scopes in which its permits count.
+    pub(super) fn shares(&self) -> Option<(&Arc<ScopeUsers>, impl Iterator<Item = UserAt>)> {
+        let own = Some(self.own_scope()).filter(|own| *own != ScopeId::HOST);
+        let scopes = std::iter::once(ScopeId::HOST).chain(own);
+        let places = scopes.map(|scope| self.at(scope));
+        self.users.as_ref().map(|users| (users, places))
+    }
+
+    /// The scope in which its permits count besides the host.
+    fn own_scope(&self) -> ScopeId {
+        self.seat.as_ref().map_or(ScopeId::HOST, |seat| seat.scope)
+    }
+
+    const fn at(&self, scope: ScopeId) -> UserAt {
+        UserAt {
+            scope,
+            uid: self.caller.uid,
         }
     }
 
@@ -93,6 +147,18 @@ impl SeatedCaller {
 }
 
 impl ProxyPermit {
+    /// How its user counts for it, where that still counts in its scopes.
+    pub(super) fn counted(&self) -> Option<&Counted> {
+        self.counted.as_ref().filter(|counted| !counted.is_aside())
+    }
+
+    /// It counts in its scopes no more, as the gate is to be told beside this.
+    pub(super) fn set_aside(&mut self) {
+        if let Some(counted) = &mut self.counted {
+            counted.set_aside();
+        }
+    }
+
     /// The gate that takes it back.
     pub(super) fn gate<'s>(&'s self, own: &'s Gate) -> &'s Gate {
         self.seat.as_ref().map_or(own, |seat| &seat.gate)
@@ -112,8 +178,11 @@ impl Tenant {
     /// is left for that service, that of another service of the scope; where the scope has none, the agent's own, and
     /// the allowed QPS of the scope stands for its limit.
     pub fn seat_caller(&self, caller: Caller) -> SeatedCaller {
-        let seat = self.proxy_seat(&caller);
-        SeatedCaller { caller, seat }
+        SeatedCaller {
+            seat: self.proxy_seat(&caller),
+            caller,
+            users: None,
+        }
     }
 
     fn proxy_seat(&self, caller: &Caller) -> Option<Arc<ProxySeat>> {

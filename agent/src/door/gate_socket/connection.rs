@@ -31,7 +31,7 @@ use crate::tenant::client::{ConnectionId, ServiceConnection, Who};
 use crate::tenant::decide::Waits;
 use crate::tenant::directory::FoundSlot;
 use crate::tenant::peer_scope::PeerScope;
-use crate::tenant::permit::{self, PermitToken, Permits};
+use crate::tenant::permit::{self, PermitToken};
 use crate::tenant::proxy_seats::{ProxyPermit, SeatedCaller};
 use crate::tenant::question::Question;
 use crate::tenant::scope_resolver::ScopeResolver;
@@ -127,7 +127,6 @@ struct Connection {
     ticket: ConnectionId,
     /// Ends the seat when it is dropped.
     seated: Option<SeatGuard>,
-    permits: Permits,
     /// Requests whose callers wait by themselves.
     turns: Turns,
 }
@@ -160,7 +159,6 @@ impl Connection {
             listeners: Vec::new(),
             ticket,
             seated,
-            permits: Permits::default(),
             turns: Turns::default(),
         }
     }
@@ -313,12 +311,13 @@ impl Connection {
         if scope.takes_look(self.tenant.board().now_ns()) {
             membership::look_beside(&self.scopes, &self.tenant, &self.client);
         }
-        self.tenant.seat_caller(Caller {
+        let seated = self.tenant.seat_caller(Caller {
             scope: scope.current(&*self.scopes),
             service: scope.service(),
             uid: self.holder.uid,
             pid: self.holder.pid,
-        })
+        });
+        seated.among(&self.bounds.scope_users)
     }
 
     /// A token, and the place of the permit that it may come to name.
@@ -363,9 +362,8 @@ impl Connection {
         let Drawn { token, place } = drawn;
         match verdict {
             GateVerdict::Admitted(pass) => {
-                self.permits
-                    .hold(token, caller.permit(pass), place, u64::MAX);
-                self.client.set_held(self.permits.len());
+                let mut permits = self.client.permits().lock();
+                permits.hold(token, caller.permit(pass), place, u64::MAX);
                 let waited_ms = whole_ms(pass.waited_ns);
                 Ok(Decided::Permit { token, waited_ms })
             }
@@ -380,10 +378,11 @@ impl Connection {
             drop(turn);
             return Ok(Message::Exited.encode());
         }
-        let permit = self.permits.take(token, self.client.who.uid);
+        let mut permits = self.client.permits().lock();
+        let permit = permits.take(token, self.client.who.uid);
+        drop(permits);
         let permit: ProxyPermit = permit.ok_or_else(Fault::no_permit)?;
         self.tenant.exit(permit, outcome);
-        self.client.set_held(self.permits.len());
         Ok(Message::Exited.encode())
     }
 }
@@ -438,7 +437,8 @@ fn whole_ms(ns: u64) -> u32 {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        for permit in self.permits.take_ended(u64::MAX) {
+        let permits = self.client.permits().lock().take_ended(u64::MAX);
+        for permit in permits {
             self.tenant.exit(permit, Outcome::Ignore);
         }
         self.tenant.clients().remove(self.ticket);

@@ -86,12 +86,13 @@ impl Caller {
             let (scope, scopes) = (Arc::clone(scope), Arc::clone(&context.scopes));
             tokio::task::spawn_blocking(move || scope.look(&*scopes));
         }
-        tenant.seat_caller(callers::Caller {
+        let seated = tenant.seat_caller(callers::Caller {
             scope: scope.current(&*context.scopes),
             service: scope.service(),
             uid: self.holder.uid,
             pid: self.holder.pid,
-        })
+        });
+        seated.among(&context.bounds.scope_users)
     }
 
     /// The tenant that it belongs to.

@@ -42,10 +42,8 @@ pub(super) async fn enter(
     let seated = caller.seated(&context);
     match tenant.decide(&seated, &question.with(&args), waits).await {
         GateVerdict::Admitted(pass) => {
-            let life_ns = u64::try_from(context.permit_time_to_live.as_nanos());
-            let ends_ns = monotonic_ns().saturating_add(life_ns.unwrap_or(u64::MAX));
             let mut permits = tenant.timed_permits().lock();
-            permits.hold(token, seated.permit(pass), place, ends_ns);
+            permits.hold(token, seated.permit(pass), place, ends_ns(&context));
             Ok(Json(EnteredRequest {
                 admitted: true,
                 permit: input::token_text(&token),
@@ -56,6 +54,12 @@ pub(super) async fn enter(
         GateVerdict::Refused(refusal) => Ok(answer::refused(tenant, &refusal)),
         GateVerdict::Stale => Err(stale()),
     }
+}
+
+/// When a permit that is given now ends, monotonic ns.
+fn ends_ns(context: &AgentState) -> u64 {
+    let life_ns = u64::try_from(context.permit_time_to_live.as_nanos());
+    monotonic_ns().saturating_add(life_ns.unwrap_or(u64::MAX))
 }
 
 /// Gives a permit back.

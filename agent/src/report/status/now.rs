@@ -169,7 +169,8 @@ fn held(tenant: &Tenant, client: &Connected) -> u64 {
             0
         }
     });
-    client.held().saturating_add(u64::from(seated))
+    let held = u64::try_from(client.permits().lock().len()).unwrap_or(u64::MAX);
+    held.saturating_add(u64::from(seated))
 }
 
 impl ScopeReport {

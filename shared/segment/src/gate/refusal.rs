@@ -87,6 +87,12 @@ impl Refusal {
         }
     }
 
+    /// A user holds all that it may have of a scope's limit while others ask for some.
+    #[cold]
+    pub const fn share(held: u32, most: u32, now_ns: u64) -> Self {
+        Self::scope(Reason::Overload, held, most).spread(now_ns)
+    }
+
     /// Lengthens the wait by up to a quarter, by the low bits of the clock.
     pub(super) const fn spread(mut self, now_ns: u64) -> Self {
         // A multiplication mixes the low bits up; the top ten are the share of a quarter, in 1/1024.
