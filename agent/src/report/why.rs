@@ -38,10 +38,7 @@ pub fn cause(scope: &ScopeSnapshot) -> Option<String> {
         Cause::None => return None,
         Cause::Cpu => format!("its own work uses up the CPU{}", cpu_figures(scope)),
         Cause::Quota => format!("its quota holds it back{}", throttled(scope)),
-        Cause::Neighbour => format!(
-            "other work takes the CPU{}",
-            figures(&[(SignalId::PreemptedBy, "pushed aside")])
-        ),
+        Cause::Neighbour => format!("other work takes the CPU{}", figures(pushed_aside(scope))),
         Cause::Gc => {
             let figures = figures(&[
                 (SignalId::GcCpu, "of its CPU time"),
@@ -76,6 +73,19 @@ pub fn cause(scope: &ScopeSnapshot) -> Option<String> {
         ),
     };
     Some(told)
+}
+
+/// What shows that others take the CPU. Nobody has to push a task aside for it to wait.
+fn pushed_aside(scope: &ScopeSnapshot) -> &'static [(SignalId, &'static str)] {
+    let often = scope.readings.value(SignalId::PreemptedBy);
+    if often.is_some_and(|often| often >= 1.0) {
+        &[(SignalId::PreemptedBy, "its tasks pushed aside")]
+    } else {
+        &[
+            (SignalId::RunqueueWaitShare, "its tasks wait"),
+            (SignalId::Cpu, "its cpu"),
+        ]
+    }
 }
 
 fn load_figures(scope: &ScopeSnapshot) -> String {
@@ -212,6 +222,26 @@ pub(crate) mod tests {
             kernel_slot: None,
             neighbour: None,
         }
+    }
+
+    #[test]
+    fn who_is_not_pushed_aside_is_shown_by_how_its_tasks_wait() {
+        let told = |often| {
+            let signals = [
+                (SignalId::PreemptedBy, often),
+                (SignalId::RunqueueWaitShare, 0.4),
+                (SignalId::Cpu, 0.125),
+            ];
+            cause(&scope(Cause::Neighbour, &signals)).unwrap()
+        };
+        assert_eq!(
+            told(120.0),
+            "other work takes the CPU (its tasks pushed aside 120/s)"
+        );
+        assert_eq!(
+            told(0.0),
+            "other work takes the CPU (its tasks wait 40 %, its cpu 12.5 %)"
+        );
     }
 
     #[test]
