@@ -352,9 +352,15 @@ fn write_config(dir: &Path, config: &str) {
     } else {
         "[ebpf]\nenabled = false\n"
     };
+    // A port is needed by few tests, and there is one of each number.
+    let http = if config.contains("[http]") {
+        ""
+    } else {
+        "[http]\nmetrics_enabled = false\n"
+    };
     let rules_dir = dir.join("rules.d");
     let config = format!(
-        "[http]\nmetrics_enabled = false\n{ebpf}[rules]\ndir = \"{}\"\n{config}",
+        "{http}{ebpf}[rules]\ndir = \"{}\"\n{config}",
         rules_dir.display()
     );
     fs::write(dir.join("tidegate.toml"), config).expect("the directory is ours");

@@ -123,6 +123,9 @@ fn fill_tenant(scrape: &mut Scrape, label: &str, tenant: &Tenant) {
     scrape.set_count(MetricId::PermitsExpired, &[label], expired);
     let clients = u64::try_from(tenant.clients().count()).unwrap_or(u64::MAX);
     scrape.set_count(MetricId::Clients, &[label], clients);
+    let (taken, seats) = tenant.seats().taken();
+    scrape.set_count(MetricId::SeatsTaken, &[label], taken);
+    scrape.set_count(MetricId::SeatsMax, &[label], seats);
     for (full, count) in tenant.seats().refused() {
         scrape.set_count(MetricId::SeatsRefused, &[full.name(), label], count);
     }
@@ -217,6 +220,8 @@ fn fill_agent(scrape: &mut Scrape, context: &AgentState) {
     scrape.set(MetricId::Uptime, &[], uptime);
     let reloaded = context.reload_succeeded();
     scrape.set_flag(MetricId::ConfigReloadSuccessful, &[], reloaded);
+    let at_start = context.reload.is_of_start();
+    scrape.set_flag(MetricId::ConfigRefusedAtStart, &[], at_start);
 }
 
 /// CPU time and memory of this process; left out where the kernel does not tell them.

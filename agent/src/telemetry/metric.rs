@@ -238,6 +238,10 @@ metric_table! {
         "Callers that found no place, by what they asked for and whose share was full (all, user or process).";
     SeatsRefused: "tidegate_seats_refused_total" Counter None [Share Tenant]
         "Processes that got no seat and are served over the socket, by whose share was full (all, user or process).";
+    SeatsTaken: "tidegate_seats_taken" Gauge None [Tenant]
+        "Seats that processes may have and that are taken; one that rests after its process ended counts.";
+    SeatsMax: "tidegate_seats_max" Gauge None [Tenant]
+        "Seats that processes may have now, without those that are the agent's or kept for it.";
     Clients: "tidegate_clients" Gauge None [Tenant]
         "Processes connected to the gate socket.";
     DecisionsWithoutAgent: "tidegate_decisions_without_agent_total" Counter None [Tenant]
@@ -256,6 +260,8 @@ metric_table! {
         "Number of the rule set in force.";
     ConfigReloadSuccessful: "tidegate_config_last_reload_successful" Gauge None []
         "1 if the last reload of configuration and rules was taken over, 0 if it was refused.";
+    ConfigRefusedAtStart: "tidegate_config_refused_at_start" Gauge None []
+        "1 while what was faulty at the start is not mended: the last good configuration or rules are in force, or none; else 0.";
 
     ConfigReloadTime: "tidegate_config_last_reload_success_timestamp_seconds" Gauge Seconds []
         "When configuration and rules were last taken over, Unix time; the start counts.";
@@ -287,6 +293,24 @@ metric_table! {
         "CPU time that the agent used.";
     ProcessResidentMemory: "process_resident_memory_bytes" Gauge Bytes []
         "Resident memory of the agent.";
+}
+
+impl MetricId {
+    /// Whether it counts since the agent started. What others count may be older, as the pages of a service are, or
+    /// younger, as a scope is.
+    pub const fn counts_since_start(self) -> bool {
+        matches!(
+            self,
+            Self::Ticks
+                | Self::EarlyTicks
+                | Self::TickLate
+                | Self::PortTurnedAway
+                | Self::RecordingBegunAnew
+                | Self::RecordingLost
+                | Self::TurnedAway
+                | Self::ProcessCpu
+        )
+    }
 }
 
 #[cfg(test)]

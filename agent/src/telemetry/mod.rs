@@ -2,6 +2,7 @@
 
 pub mod config_warnings;
 pub mod facts;
+pub mod form;
 pub mod metric;
 pub mod reload;
 pub mod scrape;

@@ -165,6 +165,14 @@ impl LastReading {
         self.configuration.lock().is_none() && self.rules.lock().is_none()
     }
 
+    /// Whether one that the start refused is still not taken over.
+    pub fn is_of_start(&self) -> bool {
+        let (configuration, rules) = (self.configuration.lock(), self.rules.lock());
+        let noted = [configuration.as_deref(), rules.as_deref()];
+        let mut noted = noted.into_iter().flatten();
+        noted.any(|noted| noted.instead.is_of_start())
+    }
+
     /// How one was refused, if it was; the later one of two.
     pub fn refused(&self) -> Option<RefusedReload> {
         let (configuration, rules) = (self.configuration.lock(), self.rules.lock());
@@ -192,7 +200,7 @@ mod tests {
         let last = LastReading::default();
         assert!(last.succeeded() && last.refused().is_none());
         last.refuse(Instead::Rules, 2, "bad.toml:1:1".to_owned());
-        assert!(!last.succeeded());
+        assert!(!last.succeeded() && !last.is_of_start());
         let refused = last.refused().unwrap();
         assert_eq!(
             RefusedReload {
@@ -203,6 +211,7 @@ mod tests {
             "last reload refused 12 s ago: 2 faults, bad.toml:1:1; the rules before stay in force"
         );
         last.refuse(Instead::LastGood, 1, "/etc/tidegate/rules.d".to_owned());
+        assert!(last.is_of_start());
         let refused = last.refused().unwrap();
         assert_eq!(
             RefusedReload {
@@ -213,7 +222,7 @@ mod tests {
             "rules refused at the start 2 h ago: 1 fault, /etc/tidegate/rules.d; the last good rules are in force"
         );
         last.succeed();
-        assert!(last.succeeded());
+        assert!(last.succeeded() && !last.is_of_start());
     }
 
     #[test]

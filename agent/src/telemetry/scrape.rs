@@ -18,12 +18,10 @@ use tidegate_abi::ledger::times::BUCKETS;
 use tidegate_segment::ledger::NodeTimes;
 use tidegate_segment::sync::{Ordering, Word};
 
+use super::form::ScrapeForm;
 use super::metric::{Label, MetricId, MetricKind, MetricRow};
 use super::turned::TurnedAwayCounts;
 use crate::plain::plain;
-
-/// Content type of [`Scrape::text`].
-pub const CONTENT_TYPE: &str = prometheus::TEXT_FORMAT;
 
 /// Most resources with series of their own; the others are summed up in [`OTHER`].
 pub const RESOURCES_MAX: usize = 1000;
@@ -44,6 +42,7 @@ const LATE_BUCKETS: [f64; 9] = [0.0005, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.
 #[derive(Debug)]
 pub struct Metrics {
     tick_late: Histogram,
+    began_s: f64,
     /// Unix time.
     reloaded_s: Word,
     turned: TurnedAwayCounts,
@@ -59,6 +58,7 @@ impl Metrics {
         let opts = HistogramOpts::new(row.name, row.help).buckets(LATE_BUCKETS.to_vec());
         let metrics = Self {
             tick_late: Histogram::with_opts(opts)?,
+            began_s: now_s(),
             reloaded_s: Word::new(0),
             turned: TurnedAwayCounts::new(),
         };
@@ -88,6 +88,7 @@ impl Metrics {
     pub fn scrape(&self) -> Scrape {
         let mut scrape = Scrape {
             tick_late: self.tick_late.collect(),
+            began_s: self.began_s,
             ..Scrape::default()
         };
         let reloaded_s = self.reloaded_s.load(Ordering::Relaxed);
@@ -97,6 +98,12 @@ impl Metrics {
         }
         scrape
     }
+}
+
+/// Unix time, seconds.
+fn now_s() -> f64 {
+    let now = clock_gettime(ClockId::Realtime);
+    Duration::try_from(now).map_or(0.0, |now| now.as_secs_f64())
 }
 
 /// Most labels of a row.
@@ -110,6 +117,8 @@ const ENCODED_AT_A_TIME: usize = 128;
 #[derive(Debug, Default)]
 pub struct Scrape {
     tick_late: Vec<MetricFamily>,
+    /// When the agent began, Unix time.
+    began_s: f64,
     families: BTreeMap<MetricId, BTreeMap<Key, Value>>,
     texts: Texts,
     /// Numbers of the resources that have series of their own.
@@ -227,30 +236,35 @@ impl Scrape {
         }
     }
 
-    /// The answer in Prometheus' text format. `length` is what it is likely to have, bytes.
+    /// The answer in a form. `length` is what it is likely to have, bytes.
     ///
     /// Families are written one by one and let go, so that little is held beside the text.
     ///
     /// # Errors
     /// If the library refuses a family, which would be a fault in the table.
-    pub fn text(mut self, length: usize) -> Result<String, prometheus::Error> {
+    pub fn text(mut self, form: ScrapeForm, length: usize) -> Result<String, prometheus::Error> {
         let others = u64::try_from(self.other_resources.len()).unwrap_or(u64::MAX);
         self.set_count(MetricId::OtherResources, &[], others);
         let mut text = String::with_capacity(length);
         while let Some((id, series)) = self.families.pop_first() {
-            self.write(id.row(), series, &mut text)?;
+            self.write(form, id, series, &mut text)?;
         }
-        TextEncoder::new().encode_utf8(&self.tick_late, &mut text)?;
+        let mut last = String::new();
+        TextEncoder::new().encode_utf8(&self.tick_late, &mut last)?;
+        form.add(MetricId::TickLate, &last, self.began_s, &mut text);
+        text.push_str(form.end());
         Ok(text)
     }
 
     /// Writes a family, some series at a time.
     fn write(
         &self,
-        row: MetricRow,
+        form: ScrapeForm,
+        id: MetricId,
         mut series: BTreeMap<Key, Value>,
         text: &mut String,
     ) -> Result<(), prometheus::Error> {
+        let row = id.row();
         let encoder = TextEncoder::new();
         let mut part = String::new();
         let mut head = 0;
@@ -260,7 +274,8 @@ impl Scrape {
             part.clear();
             encoder.encode_utf8(&[family(row, some.collect())], &mut part)?;
             // Help and type are said once.
-            text.push_str(part.get(head..).unwrap_or(&part));
+            let lines = part.get(head..).unwrap_or(&part);
+            form.add(id, lines, self.began_s, text);
             head = head_of(&part);
         }
         Ok(())
@@ -427,7 +442,7 @@ mod tests {
             (4, Duration::from_millis(500)),
             &times,
         );
-        let text = scrape.text(0).expect("encodes");
+        let text = scrape.text(ScrapeForm::Text, 0).expect("encodes");
         for line in [
             "# TYPE tidegate_resource_refused_total counter",
             "tidegate_resource_refused_total{resource=\"order-create\",reason=\"flow\"} 7",
@@ -461,7 +476,7 @@ mod tests {
             scrape.set_count(MetricId::ResourcePassed, &[&name, ""], 2);
             scrape.set_count(MetricId::ResourceInflight, &[&name, ""], 1);
         }
-        let text = scrape.text(0).expect("encodes");
+        let text = scrape.text(ScrapeForm::Text, 0).expect("encodes");
         assert!(text.contains("tidegate_resource_passed_total{resource=\"__other__\"} 6\n"));
         assert!(text.contains("tidegate_resource_inflight{resource=\"__other__\"} 3\n"));
         assert!(text.contains("tidegate_other_resources 3\n"));
@@ -482,7 +497,7 @@ mod tests {
                 &NodeTimes::default(),
             );
         }
-        let text = scrape.text(0).expect("encodes");
+        let text = scrape.text(ScrapeForm::Text, 0).expect("encodes");
         assert!(text.contains("tidegate_rule_refused_total{rule=\"__other__\"} 6\n"));
         let rules = text.matches("tidegate_rule_refused_total{").count();
         assert_eq!(rules, RULES_MAX + 1);
@@ -499,7 +514,7 @@ mod tests {
         for name in &names {
             scrape.set_count(MetricId::ResourcePassed, &[name, ""], 1);
         }
-        let text = scrape.text(0).expect("encodes");
+        let text = scrape.text(ScrapeForm::Text, 0).expect("encodes");
         let family = MetricId::ResourcePassed.row().name;
         for head in ["HELP", "TYPE"] {
             let heads = text.matches(&format!("# {head} {family} ")).count();
@@ -521,7 +536,7 @@ mod tests {
     fn label_values_are_escaped() {
         let mut scrape = scrape();
         scrape.set_count(MetricId::ResourcePassed, &["a\"b\\c", ""], 1);
-        let text = scrape.text(0).expect("encodes");
+        let text = scrape.text(ScrapeForm::Text, 0).expect("encodes");
         assert!(text.contains(r#"{resource="a\"b\\c"} 1"#), "{text}");
     }
 }

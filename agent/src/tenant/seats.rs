@@ -162,6 +162,21 @@ impl Seats {
         Full::ALL.into_iter().zip(counts)
     }
 
+    /// How many seats processes have, and how many they may have.
+    pub fn taken(&self) -> (u64, u64) {
+        let table = self.table.lock();
+        let free = table.free.iter().filter(|free| **free).count();
+        // The agent has one beside those that it takes for others.
+        let own = table.agents.saturating_add(1);
+        let processes = table.free.len().saturating_sub(own);
+        let all = processes.saturating_sub(table.kept_for_agent());
+        let taken = processes.saturating_sub(free);
+        drop(table);
+        [taken, all]
+            .map(|seats| u64::try_from(seats).unwrap_or(u64::MAX))
+            .into()
+    }
+
     /// Takes a seat away: its permits no longer count. It is not free yet.
     pub fn revoke(&self, seat: Seat) {
         let mut table = self.table.lock();
@@ -278,11 +293,15 @@ impl Table {
         self.free.len().saturating_sub(1).div_ceil(2)
     }
 
+    /// Seats that are free and not for processes.
+    fn kept_for_agent(&self) -> usize {
+        (self.free.len() / FOR_AGENT).saturating_sub(self.agents)
+    }
+
     fn take(&mut self, process: Process) -> Result<Seat, Full> {
         let place = self.free.iter().position(|free| *free).ok_or(Full::All)?;
         let free = self.free.iter().filter(|free| **free).count();
-        let for_agent = (self.free.len() / FOR_AGENT).saturating_sub(self.agents);
-        if free <= for_agent {
+        if free <= self.kept_for_agent() {
             return Err(Full::All);
         }
         let board = self.writer.board();
@@ -408,6 +427,7 @@ mod tests {
         let first = tenant.seats().take(PROCESS).unwrap();
         let second = tenant.seats().take(PROCESS).unwrap();
         assert_eq!((first.index, second.index), (1, 2));
+        assert_eq!(tenant.seats().taken(), (2, 2), "the agent has one more");
         assert_eq!(tenant.seats().take(PROCESS), Err(Full::All));
         tenant.seats().revoke(first);
         assert_eq!(
@@ -416,6 +436,7 @@ mod tests {
             "revoked is not free"
         );
         tenant.seats().free(first);
+        assert_eq!(tenant.seats().taken(), (1, 2));
         let again = tenant.seats().take(PROCESS).unwrap();
         assert_eq!(again.index, 1);
         assert_ne!(again.generation, first.generation);

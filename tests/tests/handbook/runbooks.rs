@@ -39,6 +39,7 @@ fn alerts() -> Vec<Alert> {
             "annotations",
             "summary",
             "description",
+            "runbook_url",
             "runbook",
         ];
         let found = content

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::{ConnectInfo, State};
-use axum::http::{StatusCode, Uri};
+use axum::http::header::ACCEPT;
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
 use axum::routing::{MethodRouter, get};
 use tidegate_segment::board::AgentLife;
@@ -19,6 +20,7 @@ use crate::host::AgentState;
 use crate::host::tenants::NamedTenant;
 use crate::report::explain::ExplainReport;
 use crate::schema::source::shown;
+use crate::telemetry::form::ScrapeForm;
 
 /// A report, as far as the caller may see it.
 pub(super) fn told(report: Report) -> MethodRouter<Arc<AgentState>> {
@@ -75,10 +77,14 @@ fn tenant_of(
 pub(super) async fn metrics(
     Extension(reports): Extension<Arc<Reports>>,
     caller: Option<Extension<ConnectInfo<Caller>>>,
+    headers: HeaderMap,
 ) -> Result<Response, Wrong> {
+    let accepted = headers.get_all(ACCEPT).iter();
+    let accepted: Vec<&str> = accepted.filter_map(|value| value.to_str().ok()).collect();
+    let form = ScrapeForm::wanted_by(&accepted.join(","));
     match caller {
-        Some(Extension(ConnectInfo(caller))) => reports.tell(Report::Metrics, &caller).await,
-        None => reports.scrape().await,
+        Some(Extension(ConnectInfo(caller))) => reports.tell(Report::Metrics(form), &caller).await,
+        None => reports.scrape(form).await,
     }
 }
 

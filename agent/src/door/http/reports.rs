@@ -25,7 +25,7 @@ use crate::host::AgentState;
 use crate::places::Holder;
 use crate::report::status::{self, ResourceReport, ScopeReport, StatusReport};
 use crate::report::{fill, rules};
-use crate::telemetry::scrape;
+use crate::telemetry::form::ScrapeForm;
 
 /// For so long one text serves all who may read it.
 const SERVES: Duration = WITHIN;
@@ -41,13 +41,13 @@ pub(super) enum Report {
     Scopes,
     Resources,
     Rules,
-    Metrics,
+    Metrics(ScrapeForm),
 }
 
 impl Report {
     const fn content_type(self) -> &'static str {
         match self {
-            Self::Metrics => scrape::CONTENT_TYPE,
+            Self::Metrics(form) => form.content_type(),
             Self::Status | Self::Scopes | Self::Resources | Self::Rules => JSON,
         }
     }
@@ -67,8 +67,8 @@ impl Report {
                 generation: view.own.tenant.board().rules_generation(),
                 rules: rules::rules(seen),
             }),
-            Self::Metrics => {
-                let made = fill::scrape(context, seen).text(length);
+            Self::Metrics(form) => {
+                let made = fill::scrape(context, seen).text(form, length);
                 made.map(String::into_bytes).map_err(|error| {
                     let text = format!("the metrics cannot be written: {error}");
                     Wrong::new(StatusCode::INTERNAL_SERVER_ERROR, text)
@@ -183,15 +183,16 @@ impl Reports {
         Ok(answer(report, kept(text, place)))
     }
 
-    /// The metrics for somebody unknown, whose turn has come. All who ask have the same text.
-    pub(super) async fn scrape(&self) -> Result<Response, Wrong> {
+    /// The metrics for somebody unknown, whose turn has come. All who ask for a form have the same text.
+    pub(super) async fn scrape(&self, form: ScrapeForm) -> Result<Response, Wrong> {
+        let report = Report::Metrics(form);
         let view = View::of_all(&self.context);
         let texts = Arc::clone(&self.texts).lock_owned().await;
-        let text = match texts.fresh(&key(Report::Metrics, &view)) {
+        let text = match texts.fresh(&key(report, &view)) {
             Some(text) => text,
-            None => self.make(texts, Report::Metrics, view).await?,
+            None => self.make(texts, report, view).await?,
         };
-        Ok(answer(Report::Metrics, text))
+        Ok(answer(report, text))
     }
 
     /// Makes what no other caller asks for, in the caller's turn.

@@ -158,6 +158,33 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn each_form_is_told_to_who_accepts_it_also_within_half_a_second() {
+        let (_directory, address, _context) = port();
+        for _ in 0..2 {
+            for (accept, kind, family) in [
+                (
+                    "application/openmetrics-text; version=1.0.0",
+                    "application/openmetrics-text; version=1.0.0; charset=utf-8",
+                    "# TYPE tidegate_ticks counter",
+                ),
+                (
+                    "text/plain",
+                    "text/plain; version=0.0.4",
+                    "# TYPE tidegate_ticks_total counter",
+                ),
+            ] {
+                let host = format!("localhost\r\naccept: {accept}");
+                let text = answer(address, "/metrics", &host).await.unwrap();
+                assert!(
+                    text.contains(&format!("content-type: {kind}\r\n")),
+                    "{text}"
+                );
+                assert!(text.contains(family), "{text}");
+            }
+        }
+    }
+
+    #[tokio::test]
     async fn field_b5_scrapes_within_half_a_second_are_one_text() {
         let (_directory, address, _context) = port();
         let uptime = |text: String| {

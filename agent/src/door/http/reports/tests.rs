@@ -40,7 +40,10 @@ async fn field_b3_a_long_text_is_made_once_for_all_who_may_read_it() {
     let mut texts = Vec::new();
     for uid in 7..11 {
         let caller = caller(&reports.context, uid);
-        let answer = reports.tell(Report::Metrics, &caller).await.unwrap();
+        let answer = reports
+            .tell(Report::Metrics(ScrapeForm::Text), &caller)
+            .await
+            .unwrap();
         texts.push(text(answer).await);
     }
     let longest = texts[0].len();
@@ -56,7 +59,11 @@ async fn a_short_text_tells_what_the_caller_has_just_done() {
     for name in ["first", "second"] {
         let directory = reports.context.default_tenant().directory();
         directory.resolve(name);
-        for report in [Report::Status, Report::Resources, Report::Metrics] {
+        for report in [
+            Report::Status,
+            Report::Resources,
+            Report::Metrics(ScrapeForm::Text),
+        ] {
             let answer = reports.tell(report, &caller).await.unwrap();
             let told = text(answer).await;
             let told = String::from_utf8_lossy(&told);
@@ -69,27 +76,39 @@ async fn a_short_text_tells_what_the_caller_has_just_done() {
 async fn field_b3_a_report_that_has_no_room_is_not_made() {
     let reports = reports(true);
     let [one, other] = [7, 8].map(|uid| caller(&reports.context, uid));
-    let unread = reports.tell(Report::Metrics, &one).await.unwrap();
+    let unread = reports
+        .tell(Report::Metrics(ScrapeForm::Text), &one)
+        .await
+        .unwrap();
     let mut texts = reports.texts.lock().await;
-    let key = key(Report::Metrics, &one.view);
+    let key = key(Report::Metrics(ScrapeForm::Text), &one.view);
     let length = texts.length(&key);
     texts.0.values_mut().for_each(|text| text.bytes = None);
     drop(texts);
     let answers = &reports.context.bounds.answers;
     let left = ANSWERS_BYTES / 4 - length;
     let _left = answers.take_many(one.holder, left).unwrap();
-    let refused = reports.tell(Report::Metrics, &one).await.unwrap_err();
+    let refused = reports
+        .tell(Report::Metrics(ScrapeForm::Text), &one)
+        .await
+        .unwrap_err();
     assert_eq!(refused.into_response().status(), 503);
     let texts = reports.texts.lock().await;
     assert!(texts.0.values().all(|text| text.bytes.is_none()), "no work");
     drop(texts);
-    reports.tell(Report::Metrics, &other).await.unwrap();
+    reports
+        .tell(Report::Metrics(ScrapeForm::Text), &other)
+        .await
+        .unwrap();
     drop(unread);
 }
 
 #[tokio::test]
 async fn field_b5_all_who_scrape_the_port_have_one_text() {
     let reports = reports(false);
-    let [one, two] = [reports.scrape().await, reports.scrape().await];
+    let [one, two] = [
+        reports.scrape(ScrapeForm::Text).await,
+        reports.scrape(ScrapeForm::Text).await,
+    ];
     assert_eq!(text(one.unwrap()).await, text(two.unwrap()).await);
 }
