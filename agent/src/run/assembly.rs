@@ -92,7 +92,7 @@ async fn begin(
         Box::pin(tenants(&options, &config, doors, left_sockets)).await?;
     let begun = Box::pin(begin_rules(feed, &tenants, keep, options.strict)).await?;
     taking.count_others(&tenants);
-    let metrics = Arc::new(make_metrics()?);
+    let metrics = make_metrics()?;
     let TickParts {
         handle,
         ticking,
@@ -264,8 +264,9 @@ fn ns(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-fn make_metrics() -> Result<Metrics, RunEnd> {
+fn make_metrics() -> Result<Arc<Metrics>, RunEnd> {
     Metrics::new()
+        .map(Arc::new)
         .map_err(io::Error::other)
         .map_err(system("cannot make the metrics"))
 }
