@@ -365,18 +365,6 @@ impl Gate {
         }
     }
 
-    /// Takes an admitted request out of what its scopes hold. Until it is given back it goes on to hold what rules gave
-    /// it; its end then counts for its resource alone.
-    pub fn set_aside(&self, lane: Lane, pass: &mut Pass) {
-        if !matches!(pass.direction, Direction::In) || !self.seated() {
-            return;
-        }
-        if let Some(books) = self.books(lane::taken(lane), pass.slot) {
-            books.totals.ended(Outcome::Ignore, 0);
-            pass.direction = Direction::Out;
-        }
-    }
-
     /// What a walk that waited writes to; `None` if its seat was taken away, or its slot given back.
     fn books_of(&self, lane: Lane, walk: &Walk<'_>) -> Option<ThreadCounters> {
         if !self.seated() {

@@ -1,13 +1,13 @@
 //! The system step: state and limits of the caller's scopes.
 
 use tidegate_abi::board::{CalmWord, ScopeWord, ShareWord, seat};
-use tidegate_abi::decision::{Class, LossMode, Reason, ScopeState};
+use tidegate_abi::decision::{Class, Direction, LossMode, Outcome, Reason, ScopeState};
 use tidegate_limits::fairness::{self, InFlightCounts, OverloadLimits, ServiceShare};
 use tidegate_limits::law::{FAR_OVER, is_surge};
 
-use super::{Ask, Gate, Refusal};
+use super::{Ask, Gate, Pass, Refusal};
 use crate::board::AgentLife;
-use crate::lane::Lane;
+use crate::lane::{self, Lane};
 use crate::ledger::Totals;
 use crate::sync::Ordering;
 
@@ -68,6 +68,18 @@ impl Gate {
         let word = self.board.scope_word(scope);
         let is_far = || self.held(scope, None).all < ScopeWord::unpack(word).entry / 2;
         ScopeWord::is_open(word) || (ScopeWord::is_at_rest(word) && is_far())
+    }
+
+    /// Takes an admitted request out of what its scopes hold. Until it is given back it goes on to hold what rules gave
+    /// it; its end then counts for its resource alone.
+    pub fn set_aside(&self, lane: Lane, pass: &mut Pass) {
+        if !matches!(pass.direction, Direction::In) || !self.seated() {
+            return;
+        }
+        if let Some(books) = self.books(lane::taken(lane), pass.slot) {
+            books.totals.ended(Outcome::Ignore, 0);
+            pass.direction = Direction::Out;
+        }
     }
 
     /// Whether a scope of the caller counts at each decision. Who knows its own accept queue looks at it
