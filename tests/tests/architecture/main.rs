@@ -9,6 +9,7 @@ mod circles;
 mod events;
 mod names;
 mod packages;
+mod packed;
 mod promises;
 mod rooms;
 mod rows;
