@@ -15,6 +15,8 @@ const EXPOSURE_MAX: u32 = 20;
 /// First version of systemd that rates a unit that is not loaded.
 const RATES_OFFLINE: u32 = 250;
 
+const SOCKETS: [&str; 2] = ["tidegate-gate.socket", "tidegate-http.socket"];
+
 fn shipped(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../systemd")
@@ -29,6 +31,9 @@ fn unit() -> (TempDir, PathBuf) {
     let text = text.replace("/usr/bin/tidegate", &binary.display().to_string());
     let path = folder.path().join("tidegate.service");
     fs::write(&path, text).expect("writes the unit");
+    for socket in SOCKETS {
+        fs::copy(shipped(socket), folder.path().join(socket)).expect("copies the unit");
+    }
     (folder, path)
 }
 
@@ -55,10 +60,11 @@ fn unit_has_no_fault() {
     let Some(mut analyze) = skip::tool("systemd-analyze", "--version") else {
         return;
     };
-    let (_folder, path) = unit();
+    let (folder, path) = unit();
     let output = analyze
         .args(["verify", "--man=no"])
         .arg(path)
+        .args(SOCKETS.map(|socket| folder.path().join(socket)))
         .output()
         .expect("it starts");
     // An unknown key gives exit code 0 and a line of text.

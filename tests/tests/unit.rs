@@ -3,9 +3,11 @@
 #![cfg(test)]
 
 use std::fs;
+use std::time::Duration;
 
 use tidegate_tests::machine::{CHECKOUT, Machine, checkout};
 use tidegate_tests::program::Program;
+use tidegate_tests::until;
 
 /// The blocks of shell of a chapter of the page on operations.
 fn blocks(chapter: &str) -> Vec<String> {
@@ -119,10 +121,80 @@ fn field_o1_the_shipped_unit_starts_decides_reloads_restarts_and_stops() {
     let refused = machine.run("tidegate enter order-create");
     assert_eq!(refused.status.code(), Some(3), "{refused:?}");
     assert_eq!(inode(), directory);
-    machine.must("systemctl stop tidegate");
+    machine.must("systemctl stop 'tidegate*'");
     assert_eq!(property(&machine, "Result"), "success");
     machine.must("[ ! -e /run/tidegate/gate.sock ] && [ ! -e /run/tidegate/http.sock ]");
     assert_eq!(property(&machine, "MemoryMax"), (256 << 20).to_string());
+}
+
+/// An agent that ended is back by then, also when the host has much to do.
+const RESTARTED: Duration = Duration::from_mins(1);
+
+/// Lines of shell that ask over HTTP again and again while a file is there, and write down who got no answer. A connection
+/// that the agent had taken when it ended closes, and its question is asked once more.
+const ASKING: &str = r#"touch /root/asking /root/unanswered
+( while [ -e /root/asking ]; do
+    curl -sS --retry 1 --retry-all-errors --retry-delay 0 --max-time 20 --unix-socket /run/tidegate/http.sock \
+      -d '{"resource":"orders"}' http://tidegate/v1/enter || echo "rc $?" >>/root/unanswered; echo
+  done; touch /root/asked ) >/root/answers 2>/root/retried &"#;
+
+#[test]
+fn field_o1_a_service_that_starts_before_the_agent_waits_for_it_and_so_does_one_that_asks_during_a_restart()
+ {
+    let Some(machine) = installed() else {
+        return;
+    };
+    let sockets = "tidegate-gate.socket tidegate-http.socket";
+    machine.must(&format!("systemctl is-enabled {sockets}"));
+    // As at boot: the sockets are there, the agent is not.
+    machine.must("systemctl stop 'tidegate*'; [ ! -e /run/tidegate/http.sock ]");
+    machine.must(&format!("systemctl start {sockets}"));
+    assert_eq!(property(&machine, "ActiveState"), "inactive");
+    for socket in ["gate.sock", "http.sock"] {
+        let access = machine.must(&format!("stat -c '%U %G %a' /run/tidegate/{socket}"));
+        assert_eq!(access.trim(), "tidegate tidegate 660", "{socket}");
+    }
+    let answer = machine.must(&first_question());
+    assert!(answer.contains("\"admitted\":true"), "{answer}");
+    machine.must("tidegate enter order-create");
+    // Nobody who asks is told that there is no agent, whatever becomes of it.
+    let inodes = || machine.must("stat -c %i /run/tidegate/gate.sock /run/tidegate/http.sock");
+    let before = inodes();
+    machine.must(ASKING);
+    let answers = || {
+        machine
+            .must("wc -l </root/answers")
+            .trim()
+            .parse()
+            .unwrap_or(0_u32)
+    };
+    for end in [
+        "systemctl restart tidegate",
+        "kill -KILL $(systemctl show -P MainPID tidegate)",
+        "systemctl restart tidegate",
+    ] {
+        let (pid, asked) = (property(&machine, "MainPID"), answers());
+        machine.must(end);
+        until::holds("another agent that answers", RESTARTED, || {
+            property(&machine, "MainPID") != pid && answers() > asked + 20
+        });
+    }
+    machine.must("rm /root/asking");
+    machine.wait_for("ls /root", "asked");
+    assert_eq!(machine.must("cat /root/unanswered"), "");
+    assert_eq!(
+        machine
+            .must("grep -v '\"admitted\":true' /root/answers | grep -c . || true")
+            .trim(),
+        "0"
+    );
+    assert_eq!(inodes(), before, "the sockets are the same all the time");
+    let journal = machine.must("journalctl -q -o cat -u tidegate");
+    assert!(!journal.contains("handed_"), "{journal}");
+    machine.must("systemctl stop 'tidegate*'");
+    machine.must("[ ! -e /run/tidegate/gate.sock ] && [ ! -e /run/tidegate/http.sock ]");
+    let state = machine.run(&format!("systemctl is-active {sockets}"));
+    assert!(!state.status.success(), "{state:?}");
 }
 
 #[test]

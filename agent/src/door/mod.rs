@@ -7,6 +7,7 @@ pub mod accept;
 mod arguments;
 mod ending;
 pub mod gate_socket;
+pub mod handed;
 pub mod http;
 pub mod kind;
 pub mod membership;
@@ -188,6 +189,7 @@ pub(crate) mod tests {
     pub(crate) fn settings(directory: &Path) -> DoorSettings {
         DoorSettings {
             directory: directory.to_owned(),
+            handed: handed::Handed::default(),
             access: Access {
                 group: None,
                 mode: 0o660,

@@ -4,15 +4,18 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::handed::Handed;
 use super::socket_path::Access;
 use crate::config::Config;
 use crate::host::bounds::HELLO_WITHIN;
 
 /// How the doors are.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct DoorSettings {
     /// Directory of the sockets.
     pub directory: PathBuf,
+    /// Sockets that listen already.
+    pub handed: Handed,
     /// Who may use them.
     pub access: Access,
     /// A connection that sends no hello for this long ends.
@@ -25,9 +28,10 @@ pub struct DoorSettings {
 
 impl DoorSettings {
     /// The doors of a configuration, with their sockets in a directory.
-    pub fn of(config: &Config, directory: PathBuf) -> Self {
+    pub fn of(config: &Config, directory: PathBuf, handed: Handed) -> Self {
         Self {
             directory,
+            handed,
             access: Access {
                 group: config.socket.group.clone(),
                 mode: config.socket.mode,

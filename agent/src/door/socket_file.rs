@@ -62,7 +62,10 @@ impl<L> SocketFile<L> {
             look,
             is_told: false,
         });
-        let listener = file.make()?;
+        let listener = match file.take_handed(settings)? {
+            Some(listener) => listener,
+            None => file.make()?,
+        };
         Ok((file, listener))
     }
 
@@ -81,6 +84,19 @@ impl<L> SocketFile<L> {
     fn make(&mut self) -> Result<L, PathError> {
         let way = TrustedPath::make(&self.directory)?;
         let socket = socket_path::place(&way, self.name, self.kind, &self.access)?;
+        self.listen(socket)
+    }
+
+    /// Listens on a socket that the service manager has made, if it has made one.
+    fn take_handed(&mut self, settings: &DoorSettings) -> Result<Option<L>, PathError> {
+        let way = TrustedPath::make(&self.directory)?;
+        let socket = settings
+            .handed
+            .take((&way, self.name), self.kind.0, &self.access);
+        socket.map(|socket| self.listen(socket)).transpose()
+    }
+
+    fn listen(&mut self, socket: OwnedFd) -> Result<L, PathError> {
         let path = self.path();
         let listener = (self.take)(socket);
         let listener = listener.map_err(socket_path::refused(&path, "cannot listen"))?;

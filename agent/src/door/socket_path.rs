@@ -140,6 +140,15 @@ pub fn place(
     Ok(socket)
 }
 
+/// Lets those in whom `access` names at a socket of this user that listens already.
+///
+/// # Errors
+/// It is another user's, the group is not there or not ours to give, or the system refuses.
+pub(super) fn open_again(way: &TrustedPath, name: &str, access: &Access) -> Result<(), PathError> {
+    let path = way.path().join(name);
+    open_to(&bound(way, name, &path)?, &path, access)
+}
+
 /// The file of a socket that was just bound.
 fn bound(way: &TrustedPath, name: &str, path: &Path) -> Result<OwnedFd, PathError> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -182,7 +191,7 @@ fn clear(way: &TrustedPath, name: &str, kind: SocketType) -> Result<(), PathErro
 }
 
 /// Who listens on a socket, if anybody does.
-fn owner(path: &Path, kind: SocketType) -> Result<Option<Owner>, PathError> {
+pub(super) fn owner(path: &Path, kind: SocketType) -> Result<Option<Owner>, PathError> {
     let address = SocketAddrUnix::new(path).map_err(refused(path, "not an address"))?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, kind, flags, None)

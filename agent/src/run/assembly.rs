@@ -1,7 +1,7 @@
 //! Puts the parts of an agent together.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,11 +12,12 @@ use super::begin_config::BegunConfig;
 use super::keeper::Keeper;
 use super::rule_feed::RuleFeed;
 use super::rule_keep::RuleKeep;
-use super::serve::remove_sockets;
+use super::serve::Sockets;
 use super::taking::{self, Taking};
-use super::{RunEnd, RunOptions, begin_config, begin_rules, system};
+use super::{RunEnd, RunOptions, begin_config, begin_rules, handed_over, system};
 use crate::config::{Config, ConfigRequest, DEFAULT_TENANT, LoadedConfig};
 use crate::control::{self, Driver, Handle, Plan, Ticking};
+use crate::door::handed::Handed;
 use crate::door::{self, Doors, gate_socket};
 use crate::ebpf::{self, Telemetry};
 use crate::host::AgentState;
@@ -38,7 +39,7 @@ pub(super) struct Assembly {
     pub(super) ticking: Ticking,
     pub(super) recorder: Option<Recorder>,
     pub(super) feed: RuleFeed,
-    pub(super) directory: PathBuf,
+    pub(super) sockets: Sockets,
 }
 
 /// Makes an agent. Runs inside the runtime.
@@ -46,9 +47,11 @@ pub(super) async fn assemble(options: RunOptions) -> Result<Assembly, RunEnd> {
     let started = Instant::now();
     let keep = RuleKeep::start(&options.state);
     let config = begin_config::begin(&options, &keep)?;
-    let settings = door::DoorSettings::of(&config.loaded.config, options.directory.clone());
-    let left_sockets = options.directory.join(gate_socket::FILE_NAME).exists();
-    let mut doors = Doors::open(&settings)?;
+    let Opened {
+        mut doors,
+        handed,
+        left_sockets,
+    } = *open_doors(&config.loaded.config, &options.directory)?;
     let directory = options.directory.clone();
     let feed = Box::pin(RuleFeed::open(&config.loaded.config)).await;
     let begun = begin(
@@ -61,15 +64,46 @@ pub(super) async fn assemble(options: RunOptions) -> Result<Assembly, RunEnd> {
         left_sockets,
     );
     let begun = Box::pin(begun).await;
-    let (keeper, ticking, recorder) = begun.inspect_err(|_ended| remove_sockets(&directory))?;
+    let sockets = Sockets { directory, handed };
+    let (keeper, ticking, recorder) = begun.inspect_err(|_ended| sockets.remove())?;
     Ok(Assembly {
         keeper,
         doors,
         ticking,
         recorder,
         feed,
-        directory,
+        sockets,
     })
+}
+
+/// The doors, and what was found on the way.
+struct Opened {
+    doors: Doors,
+    handed: Handed,
+    /// Whether a life before ended without taking its sockets away.
+    left_sockets: bool,
+}
+
+/// Places the doors, on the sockets that the service manager hands over where it does.
+fn open_doors(config: &Config, directory: &Path) -> Result<Box<Opened>, RunEnd> {
+    let (handed, others) = Handed::of(handed_over::take());
+    for (name, _closed) in others {
+        tracing::warn!(
+            event = "handed_over_foreign",
+            name,
+            "a descriptor that the agent does not know was handed over; it is closed"
+        );
+    }
+    let is_there = directory.join(gate_socket::FILE_NAME).exists();
+    let settings = door::DoorSettings::of(config, directory.to_owned(), handed.clone());
+    let doors = Doors::open(&settings)?;
+    // One that the service manager has made says nothing of a life before.
+    let left_sockets = is_there && !handed.has_taken(gate_socket::FILE_NAME);
+    Ok(Box::new(Opened {
+        doors,
+        handed,
+        left_sockets,
+    }))
 }
 
 /// Begins with pages, rules and ticks.

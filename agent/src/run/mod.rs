@@ -10,6 +10,7 @@ mod begin_config;
 mod begin_rules;
 mod bulkheads;
 mod escalation;
+mod handed_over;
 mod keeper;
 mod live;
 mod log;

@@ -1,7 +1,7 @@
 //! The life of an agent: serve, reload, show, end.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use super::assembly::Assembly;
 use super::{RunEnd, ready, system};
 use crate::control::Ticking;
+use crate::door::handed::Handed;
 use crate::door::{DOORS, Doors};
 use crate::host::AgentState;
 use crate::recording::Recorder;
@@ -30,14 +31,14 @@ pub(super) async fn serve(assembled: Assembly) -> Result<(), RunEnd> {
         ticking,
         recorder,
         mut feed,
-        directory,
+        sockets,
     } = assembled;
     let mut end = End::new()?;
     let mut reload = listen(SignalKind::hangup())?;
     let mut tenth = every(Duration::from_millis(100));
     let mut watchdog = ready::watchdog().map(every);
     let mut doors = open(doors, Arc::clone(kept.context()));
-    kept.tell_start(&directory);
+    kept.tell_start(&sockets.directory);
     let mut first_tick = Box::pin(first_tick(Arc::clone(kept.context())));
     let mut ready = false;
     loop {
@@ -60,22 +61,34 @@ pub(super) async fn serve(assembled: Assembly) -> Result<(), RunEnd> {
     ready::stopping();
     kept.tell_end();
     doors.abort();
-    clean_up(&directory, ticking, recorder);
+    clean_up(&sockets, ticking, recorder);
     Ok(())
 }
 
 /// Sockets first, so that callers see the end at once.
-fn clean_up(directory: &Path, ticking: Ticking, recorder: Option<Recorder>) {
-    remove_sockets(directory);
+fn clean_up(sockets: &Sockets, ticking: Ticking, recorder: Option<Recorder>) {
+    sockets.remove();
     ticking.stop();
     if let Some(recorder) = recorder {
         recorder.stop();
     }
 }
 
-pub(super) fn remove_sockets(directory: &Path) {
-    for socket in DOORS.iter().map(|door| door.file_name) {
-        remove(&directory.join(socket));
+/// The files of the sockets.
+#[derive(Debug)]
+pub(super) struct Sockets {
+    pub(super) directory: PathBuf,
+    /// Those that the service manager has made.
+    pub(super) handed: Handed,
+}
+
+impl Sockets {
+    /// Removes those that the agent has made.
+    pub(super) fn remove(&self) {
+        let names = DOORS.iter().map(|door| door.file_name);
+        for name in names.filter(|name| !self.handed.has_taken(name)) {
+            remove(&self.directory.join(name));
+        }
     }
 }
 

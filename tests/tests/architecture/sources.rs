@@ -22,6 +22,7 @@ const UNSAFE_FILES: &[&str] = &[
     "shared/segment/src/os/child.rs",
     "shared/segment/src/os/fork.rs",
     "shared/segment/src/os/heap.rs",
+    "shared/segment/src/os/inherited.rs",
     "shared/segment/src/os/listener.rs",
     "shared/segment/src/os/map.rs",
     "shared/segment/src/os/sched.rs",

@@ -3,6 +3,7 @@
 pub mod child;
 pub mod fork;
 pub mod heap;
+pub mod inherited;
 pub mod listener;
 pub mod map;
 pub mod memfd;
