@@ -1,5 +1,6 @@
 //! A service in a process of its own that does what a test says, line by line.
 
+use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt as _;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::confined::ConfinedProcess;
+use crate::machine::Machine;
 use crate::program::Program;
 use crate::until::SOON;
 
@@ -37,6 +39,17 @@ impl Actor {
     /// If it does not start and connect.
     pub fn start_by(mut command: Command, runtime_dir: &Path) -> Self {
         Self::run(command.arg(Program::Actor.path()).arg(runtime_dir))
+    }
+
+    /// The same on a machine of its own, whose agent has the usual runtime directory.
+    ///
+    /// # Panics
+    /// If it does not start and connect.
+    #[expect(clippy::expect_used, reason = "a test ends here")]
+    pub fn start_on(machine: &Machine) -> Self {
+        let program = "/usr/local/bin/actor";
+        fs::copy(Program::Actor.path(), machine.path(program)).expect("there is room for it");
+        Self::run(machine.command().arg(program).arg("/run/tidegate"))
     }
 
     /// The same as another user; the test must be root's.

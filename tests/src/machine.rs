@@ -131,14 +131,20 @@ impl Machine {
         fs::write(path, text).expect("it can be written");
     }
 
+    /// A command that runs the program that its further arguments name in it, as root.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new("nsenter");
+        command.args(["--target", &self.pid.to_string(), "--all", "--"]);
+        command
+    }
+
     /// Runs lines of shell in it, as root.
     ///
     /// # Panics
     /// If the shell does not start.
     #[expect(clippy::expect_used, reason = "a test ends here")]
     pub fn run(&self, script: &str) -> Output {
-        Command::new("nsenter")
-            .args(["--target", &self.pid.to_string(), "--all", "--"])
+        self.command()
             .args([
                 "env",
                 "-i",

@@ -10,10 +10,11 @@ use tidegate_segment::clock::monotonic_ns;
 
 use super::begin_config::BegunConfig;
 use super::keeper::Keeper;
+use super::page_store::PageStore;
 use super::rule_feed::RuleFeed;
 use super::rule_keep::RuleKeep;
 use super::serve::Sockets;
-use super::taking::{self, Taking};
+use super::taking::{self, LeftBehind, Taking};
 use super::{RunEnd, RunOptions, begin_config, begin_rules, handed_over, system};
 use crate::config::{Config, ConfigRequest, DEFAULT_TENANT, LoadedConfig};
 use crate::control::{self, Driver, Handle, Plan, Ticking};
@@ -50,19 +51,11 @@ pub(super) async fn assemble(options: RunOptions) -> Result<Assembly, RunEnd> {
     let Opened {
         mut doors,
         handed,
-        left_sockets,
+        left,
     } = *open_doors(&config.loaded.config, &options.directory)?;
     let directory = options.directory.clone();
     let feed = Box::pin(RuleFeed::open(&config.loaded.config)).await;
-    let begun = begin(
-        options,
-        started,
-        config,
-        keep,
-        &mut doors,
-        &feed,
-        left_sockets,
-    );
+    let begun = begin(options, started, config, keep, &mut doors, &feed, left);
     let begun = Box::pin(begun).await;
     let sockets = Sockets { directory, handed };
     let (keeper, ticking, recorder) = begun.inspect_err(|_ended| sockets.remove())?;
@@ -80,29 +73,24 @@ pub(super) async fn assemble(options: RunOptions) -> Result<Assembly, RunEnd> {
 struct Opened {
     doors: Doors,
     handed: Handed,
-    /// Whether a life before ended without taking its sockets away.
-    left_sockets: bool,
+    left: LeftBehind,
 }
 
 /// Places the doors, on the sockets that the service manager hands over where it does.
 fn open_doors(config: &Config, directory: &Path) -> Result<Box<Opened>, RunEnd> {
     let (handed, others) = Handed::of(handed_over::take());
-    for (name, _closed) in others {
-        tracing::warn!(
-            event = "handed_over_foreign",
-            name,
-            "a descriptor that the agent does not know was handed over; it is closed"
-        );
-    }
     let is_there = directory.join(gate_socket::FILE_NAME).exists();
     let settings = door::DoorSettings::of(config, directory.to_owned(), handed.clone());
     let doors = Doors::open(&settings)?;
     // One that the service manager has made says nothing of a life before.
-    let left_sockets = is_there && !handed.has_taken(gate_socket::FILE_NAME);
+    let sockets = is_there && !handed.has_taken(gate_socket::FILE_NAME);
     Ok(Box::new(Opened {
         doors,
         handed,
-        left_sockets,
+        left: LeftBehind {
+            sockets,
+            store: PageStore::of(others),
+        },
     }))
 }
 
@@ -114,7 +102,7 @@ async fn begin(
     keep: RuleKeep,
     doors: &mut Doors,
     feed: &RuleFeed,
-    left_sockets: bool,
+    left: LeftBehind,
 ) -> Result<(Box<Keeper>, Ticking, Option<Recorder>), RunEnd> {
     let BegunConfig { loaded, refused } = begun_config;
     let LoadedConfig {
@@ -122,8 +110,7 @@ async fn begin(
         warnings,
         files,
     } = loaded;
-    let (tenants, pages, taking) =
-        Box::pin(tenants(&options, &config, doors, left_sockets)).await?;
+    let (tenants, pages, taking) = Box::pin(tenants(&options, &config, doors, left)).await?;
     let begun = Box::pin(begin_rules(feed, &tenants, keep, options.strict)).await?;
     taking.count_others(&tenants);
     let metrics = make_metrics()?;
@@ -169,13 +156,14 @@ async fn tenants(
     options: &RunOptions,
     config: &Config,
     doors: &mut Doors,
-    left_sockets: bool,
+    left: LeftBehind,
 ) -> Result<(Tenants, Vec<control::TenantPages>, Taking), RunEnd> {
     let geometry = config.pages.geometry().map_err(RunEnd::Sizes)?;
     let names = tenant_names(config);
-    let directory = (&*options.directory, left_sockets);
-    let mut taking = Taking::back(doors, directory, names, geometry).await;
+    let places = (&*options.directory, &left);
+    let mut taking = Taking::back(doors, places, names, geometry).await;
     let (tenants, pages) = make_tenants(config, options, &mut taking)?;
+    left.store.keep(&tenants);
     Ok((tenants, pages, taking))
 }
 

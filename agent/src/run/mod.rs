@@ -15,6 +15,7 @@ mod keeper;
 mod live;
 mod log;
 mod outlet;
+mod page_store;
 mod ready;
 mod reload;
 mod rule_feed;

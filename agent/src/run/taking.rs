@@ -1,4 +1,4 @@
-//! Takes back the pages of the agent's last life from the services that still map them.
+//! Takes back the pages of the agent's last life: from the service manager, or from the services that still map them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,6 +7,7 @@ use std::time::Duration;
 use tidegate_abi::geometry::Geometry;
 use tidegate_segment::board::Process;
 
+use super::page_store::PageStore;
 use crate::door::Doors;
 use crate::door::offer::Offer;
 use crate::host::tenants::Tenants;
@@ -28,10 +29,21 @@ const UNKNOWN_WITHIN: Duration = Duration::from_millis(600);
 /// Most offers of pages that are kept to be counted.
 const OTHERS_MAX: usize = 64;
 
+/// What the last life left behind, beside its records.
+#[derive(Debug)]
+pub(super) struct LeftBehind {
+    /// Whether it ended without taking its sockets away.
+    pub(super) sockets: bool,
+    /// Pages that the service manager kept.
+    pub(super) store: PageStore,
+}
+
 /// The pages of all tenants that may be handed back.
 #[derive(Debug, Default)]
 pub(super) struct Taking {
     wanted: Vec<Wanted>,
+    /// Tenants whose pages the service manager kept and that have no record of them.
+    unrecorded: Vec<Arc<str>>,
     /// Whether a life before has left its sockets, and no record of its pages.
     is_unknown: bool,
     /// What was handed back and is not taken up.
@@ -53,11 +65,10 @@ struct Wanted {
 }
 
 impl Taking {
-    /// Waits for the pages of those tenants whose services live. `left_sockets`: a life before ended without taking its
-    /// sockets away.
+    /// Takes what the service manager kept, and waits for the pages of the other tenants whose services live.
     pub(super) async fn back(
         doors: &mut Doors,
-        (directory, left_sockets): (&Path, bool),
+        (directory, left_behind): (&Path, &LeftBehind),
         tenants: impl Iterator<Item = Arc<str>>,
         geometry: Geometry,
     ) -> Self {
@@ -72,9 +83,19 @@ impl Taking {
                     let wanted = Wanted::of(tenant, awaited(&left), None);
                     taking.wanted.push(wanted);
                 }
-                LastLifeFound::Unknown => taking.is_unknown |= left_sockets,
+                LastLifeFound::Unknown if left_behind.store.has(&tenant) => {
+                    tracing::warn!(
+                        event = "pages_begun_anew",
+                        tenant = &*tenant,
+                        "the service manager kept pages of which there is no record: windows and breakers begin at zero"
+                    );
+                    taking.is_unknown = true;
+                    taking.unrecorded.push(tenant);
+                }
+                LastLifeFound::Unknown => taking.is_unknown |= left_behind.sockets,
             }
         }
+        taking.look_at_stored(&left_behind.store);
         if !taking.is_done() {
             let within = if taking.wanted.iter().all(Wanted::is_done) {
                 UNKNOWN_WITHIN
@@ -94,6 +115,29 @@ impl Taking {
     /// Where it is not known who may come, nobody can be the last one.
     fn is_done(&self) -> bool {
         !self.is_unknown && self.wanted.iter().all(Wanted::is_done)
+    }
+
+    /// Looks at what the service manager kept; it is proved as what services hand back.
+    fn look_at_stored(&mut self, store: &PageStore) {
+        for wanted in &mut self.wanted {
+            wanted.lived |= store.has(&wanted.tenant);
+            let Some(left) = &wanted.left else { continue };
+            let pairs = store.pairs(&wanted.tenant);
+            let looked: Vec<_> = pairs
+                .map(|(board, ledger)| left.prove(board, ledger))
+                .collect();
+            let (proved, refused): (Vec<_>, Vec<_>) = looked.into_iter().partition(Result::is_ok);
+            proved
+                .into_iter()
+                .flatten()
+                .for_each(|proved| wanted.find(proved));
+            // One pair of several may be that of an earlier life.
+            if wanted.found.is_none()
+                && let Some(why) = refused.into_iter().find_map(Result::err)
+            {
+                tracing::warn!(event = "stored_pages_refused", tenant = &*wanted.tenant, %why, "the pages that the service manager kept are not taken");
+            }
+        }
     }
 
     /// Looks at what a service hands back, if it does.
@@ -133,7 +177,8 @@ impl Taking {
             .iter()
             .position(|wanted| &*wanted.tenant == tenant);
         let Some(place) = place else {
-            let anew = self.is_unknown && !self.others.is_empty();
+            let was_kept = self.unrecorded.iter().any(|of| &**of == tenant);
+            let anew = was_kept || (self.is_unknown && !self.others.is_empty());
             return (
                 None,
                 if anew {
@@ -311,3 +356,6 @@ pub(super) fn keep(tenant: &Arc<Tenant>, living: Vec<LivingSeat>) {
         }
     });
 }
+
+#[cfg(test)]
+mod tests;
