@@ -73,7 +73,7 @@ pub(super) async fn assemble(options: RunOptions) -> Result<Assembly, RunEnd> {
 struct Opened {
     doors: Doors,
     handed: Handed,
-    left: LeftBehind,
+    left: Box<LeftBehind>,
 }
 
 /// Places the doors, on the sockets that the service manager hands over where it does.
@@ -87,10 +87,10 @@ fn open_doors(config: &Config, directory: &Path) -> Result<Box<Opened>, RunEnd> 
     Ok(Box::new(Opened {
         doors,
         handed,
-        left: LeftBehind {
+        left: Box::new(LeftBehind {
             sockets,
             store: PageStore::of(others),
-        },
+        }),
     }))
 }
 
@@ -98,13 +98,13 @@ fn open_doors(config: &Config, directory: &Path) -> Result<Box<Opened>, RunEnd> 
 async fn begin(
     options: RunOptions,
     started: Instant,
-    begun_config: BegunConfig,
+    begun_config: Box<BegunConfig>,
     keep: RuleKeep,
     doors: &mut Doors,
     feed: &RuleFeed,
-    left: LeftBehind,
+    left: Box<LeftBehind>,
 ) -> Result<(Box<Keeper>, Ticking, Option<Recorder>), RunEnd> {
-    let BegunConfig { loaded, refused } = begun_config;
+    let BegunConfig { loaded, refused } = *begun_config;
     let LoadedConfig {
         config,
         warnings,
@@ -156,11 +156,11 @@ async fn tenants(
     options: &RunOptions,
     config: &Config,
     doors: &mut Doors,
-    left: LeftBehind,
+    left: Box<LeftBehind>,
 ) -> Result<(Tenants, Vec<control::TenantPages>, Taking), RunEnd> {
     let geometry = config.pages.geometry().map_err(RunEnd::Sizes)?;
     let names = tenant_names(config);
-    let places = (&*options.directory, &left);
+    let places = (&*options.directory, &*left);
     let mut taking = Taking::back(doors, places, names, geometry).await;
     let (tenants, pages) = make_tenants(config, options, &mut taking)?;
     left.store.keep(&tenants);

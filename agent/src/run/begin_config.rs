@@ -21,7 +21,7 @@ pub(super) struct BegunConfig {
 ///
 /// # Errors
 /// A fault of the file for an agent that must be strict, or a file that is named, is not there, and never was.
-pub(super) fn begin(options: &RunOptions, keep: &RuleKeep) -> Result<BegunConfig, RunEnd> {
+pub(super) fn begin(options: &RunOptions, keep: &RuleKeep) -> Result<Box<BegunConfig>, RunEnd> {
     let given = &options.config;
     let begun = match given.load() {
         Ok(loaded) => BegunConfig {
@@ -34,7 +34,7 @@ pub(super) fn begin(options: &RunOptions, keep: &RuleKeep) -> Result<BegunConfig
     for warning in &begun.loaded.warnings {
         tracing::warn!(event = "rule_warning", "{warning}");
     }
-    Ok(begun)
+    Ok(Box::new(begun))
 }
 
 fn fall_back(
