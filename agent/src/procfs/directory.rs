@@ -63,8 +63,7 @@ impl OpenDirectory {
     /// The operating system's refusal.
     pub(crate) fn directories(&self) -> Result<u64, NoValue> {
         let stat = fs::fstat(&self.0).map_err(|errno| NoValue::Os(errno.raw_os_error()))?;
-        // One link is its name, one its own `.`; each directory in it has a `..`.
-        Ok(stat.st_nlink.saturating_sub(2))
+        Ok(directories_by_links(stat.st_nlink))
     }
 
     fn open_below(&self, below: &Path, flags: OFlags) -> Result<OwnedFd, NoValue> {
@@ -78,6 +77,12 @@ impl OpenDirectory {
         );
         opened.map_err(|errno| NoValue::Os(errno.raw_os_error()))
     }
+}
+
+/// How many directories are in one with so many links, a number that is wider on some machines than on others: one link
+/// is its name, one its own `.`; each directory in it has a `..`.
+fn directories_by_links(links: impl Into<u64>) -> u64 {
+    links.into().saturating_sub(2)
 }
 
 /// Opens for reading what was found, whatever stands at its path by now.
