@@ -73,7 +73,8 @@ impl From<QuirksOption> for tidegate_limits::quirks::Quirks {
 /// A rule and where it came from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
-    /// Given in the file, else `FILE:flow[2]`. Unique among the rules of a kind.
+    /// Given in the file, else `FILE:flow[2]`, with the whole path where another source has a file of that name. Unique
+    /// among the rules of a kind.
     pub id: String,
     /// Whether it refuses, counts only, or does nothing.
     pub mode: Mode,

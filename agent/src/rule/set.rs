@@ -70,6 +70,7 @@ impl RuleSet {
             rules = rules.into_iter().flat_map(as_meant).collect();
         }
         give_own_ids(&mut rules, quirks);
+        tell_sources_apart(&mut rules);
         let mut faults = over_bounds(&rules);
         match quirks {
             QuirksOption::None => {
@@ -279,6 +280,18 @@ fn give_own_ids(rules: &mut [Rule], quirks: QuirksOption) {
     for rule in rules.iter_mut().filter(|rule| is_label(rule)) {
         if !seen.insert(key(rule)) {
             rule.id = default_id(&rule.place, &rule.path);
+        }
+    }
+}
+
+/// An id that was not given is of the name of the file. Two sources may have files of one name: then the rules of the
+/// later one go by its whole path.
+fn tell_sources_apart(rules: &mut [Rule]) {
+    let mut seen = HashSet::new();
+    for rule in rules {
+        let is_of_file = rule.id == default_id(&rule.place, &rule.path);
+        if !seen.insert((rule.body.kind(), rule.id.clone())) && is_of_file {
+            rule.id = format!("{}:{}", rule.place.file, rule.path);
         }
     }
 }

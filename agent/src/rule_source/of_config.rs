@@ -232,18 +232,20 @@ mod tests {
         };
         for (directory, resource) in directories.iter().zip(["a", "b"]) {
             let text = RULE.replace("RESOURCE", resource);
-            // An id that is not given is made of the name of the file.
-            let file = format!("{resource}.toml");
-            std::fs::write(directory.path().join(file), text).unwrap();
+            // Files of one name, of which ids are made that are not given.
+            std::fs::write(directory.path().join("rules.toml"), text).unwrap();
             own.of
                 .push(sources.add(Box::new(DirectorySource::new(directory.path()))));
         }
         let sets = sources.read();
         let set = own.build(own.of_all(&sets)).unwrap();
         assert_eq!(set.rules().len(), 2);
+        let ids: Vec<&str> = set.rules().iter().map(|rule| rule.id.as_str()).collect();
+        let second = directories[1].path().join("rules.toml:flow[0]");
+        assert_eq!(ids, ["rules.toml:flow[0]", second.to_str().unwrap()]);
         // A fault in one of them is a fault of the whole set.
         let bad = RULE.replace("count = 1", "count = -1");
-        std::fs::write(directories[1].path().join("b.toml"), bad).unwrap();
+        std::fs::write(directories[1].path().join("rules.toml"), bad).unwrap();
         let sets = sources.read();
         assert_eq!(own.build(own.of_all(&sets)).unwrap_err().len(), 1);
         // One that is gone lifts nothing, unless rules of another one are left.
