@@ -13,6 +13,7 @@ pub mod program;
 pub mod race;
 pub mod raw_service;
 pub mod reload_state;
+pub mod restarts;
 pub mod shared_count;
 pub mod skip;
 pub mod spans;

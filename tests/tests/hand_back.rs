@@ -12,19 +12,9 @@ use tidegate_segment::os::memfd::{self, MemoryKind};
 use tidegate_tests::actor::Actor;
 use tidegate_tests::agent::{Agent, CALM};
 use tidegate_tests::raw_service::RawService;
+use tidegate_tests::restarts::{RULES, wait_for_clients};
 use tidegate_tests::until::{self, SOON};
 use tidegate_tests::user::{self, act_as};
-
-const RULES: &str = "
-[[flow]]
-resource = \"work\"
-grade = \"concurrency\"
-count = 10
-[[flow]]
-resource = \"hourly\"
-count = 50
-window = \"1h\"
-";
 
 /// Everybody may connect.
 const OPEN: &str = "[socket]\nmode = \"0666\"\n";
@@ -42,11 +32,7 @@ fn pages(agent: &Agent, tenant: &str) -> Value {
 
 /// Waits until so many processes sit on the pages.
 fn wait_for_seats(agent: &Agent, count: usize) {
-    until::holds("clients with a seat", SOON, || {
-        let status = agent.get("/v1/status");
-        let clients = status["clients"].as_array().into_iter().flatten();
-        clients.filter(|client| client["door"] == "shm").count() == count
-    });
+    wait_for_clients(agent, count, |client| client["door"] == "shm");
 }
 
 /// Takes away what the agent has written of its pages.

@@ -8,22 +8,16 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tidegate_tests::actor::Actor;
 use tidegate_tests::agent::{Agent, CALM};
+use tidegate_tests::restarts;
 use tidegate_tests::shared_count::SharedCount;
 use tidegate_tests::spans::Spans;
 use tidegate_tests::until::{self, SOON};
 
-const RULES: &str = "
-[[flow]]
-resource = \"work\"
-grade = \"concurrency\"
-count = 10
+/// Beside those of [`restarts::RULES`].
+const MORE_RULES: &str = "
 [[flow]]
 resource = \"order\"
 count = 100
-[[flow]]
-resource = \"hourly\"
-count = 50
-window = \"1h\"
 [[flow]]
 resource = \"strict\"
 count = 20
@@ -43,6 +37,10 @@ stat_interval = \"1h\"
 recovery_timeout = \"2h\"
 ";
 
+fn rules() -> String {
+    [restarts::RULES, MORE_RULES].concat()
+}
+
 /// For how long the agent is killed again and again; `TIDEGATE_RESTART_SECONDS` says another time.
 const KILLED_FOR: Duration = Duration::from_secs(8);
 
@@ -60,11 +58,7 @@ fn open_breaker(agent: &Agent) {
 }
 
 fn wait_for_clients(agent: &Agent, count: usize) {
-    until::holds("clients that have come back", SOON, || {
-        let status = agent.get("/v1/status");
-        let clients = status["clients"].as_array();
-        clients.is_some_and(|clients| clients.len() == count)
-    });
+    restarts::wait_for_clients(agent, count, |_client| true);
 }
 
 fn log_says(agent: &Agent, words: &str) -> usize {
@@ -73,7 +67,7 @@ fn log_says(agent: &Agent, words: &str) -> usize {
 
 #[test]
 fn field_b13_a_restarted_agent_goes_on_with_windows_breakers_and_places() {
-    let mut agent = Agent::start_logging(RULES, CALM);
+    let mut agent = Agent::start_logging(&rules(), CALM);
     let mut actors = [0, 1].map(|_process| Actor::start(&agent.runtime_dir()));
     let [first, second] = &mut actors;
     open_breaker(&agent);
@@ -124,7 +118,7 @@ fn field_b13_a_restarted_agent_goes_on_with_windows_breakers_and_places() {
 
 #[test]
 fn field_b13_places_of_sockets_and_of_services_that_died_meanwhile_come_back() {
-    let mut agent = Agent::start(RULES, CALM);
+    let mut agent = Agent::start(&rules(), CALM);
     let [mut stays, mut dies] = [0, 1].map(|_process| Actor::start(&agent.runtime_dir()));
     assert_eq!(stays.ask("take work 2"), "taken 2 refused 0");
     assert_eq!(dies.ask("take work 3"), "taken 3 refused 0");
@@ -141,13 +135,13 @@ fn field_b13_places_of_sockets_and_of_services_that_died_meanwhile_come_back() {
 
 #[test]
 fn field_b13_rules_that_changed_meanwhile_are_in_force_and_plain_windows_stay() {
-    let mut agent = Agent::start(RULES, CALM);
+    let mut agent = Agent::start(&rules(), CALM);
     let mut actor = Actor::start(&agent.runtime_dir());
     open_breaker(&agent);
     assert_eq!(actor.ask("take work 6"), "taken 6 refused 0");
     agent.kill();
     agent.write_rules(
-        &RULES
+        &rules()
             .replace("count = 10\n", "count = 8\n")
             .replace("count = 20\n", "count = 30\n")
             .replace(
@@ -182,7 +176,7 @@ fn alone_field_b13_no_limit_is_exceeded_while_the_agent_is_killed_again_and_agai
     let seconds = std::env::var("TIDEGATE_RESTART_SECONDS").ok();
     let seconds = seconds.and_then(|seconds| seconds.parse().ok());
     let killed_for = seconds.map_or(KILLED_FOR, Duration::from_secs);
-    let mut agent = Agent::start(RULES, CALM);
+    let mut agent = Agent::start(&rules(), CALM);
     let count = SharedCount::create().unwrap();
     let [mut first, mut second, mut orders, mut watcher] =
         [0; 4].map(|_process| Actor::start(&agent.runtime_dir()));

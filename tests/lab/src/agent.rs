@@ -1,7 +1,7 @@
 //! The real agent, in a runtime directory of its own.
 
 use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
+use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use tempfile::TempDir;
 
+use crate::ask;
 use crate::machine::process::{Place, Process};
 use crate::machine::wait;
 
@@ -125,11 +126,7 @@ pub(crate) fn scopes(runtime_dir: &Path) -> io::Result<Vec<Scope>> {
     }
     let mut stream = UnixStream::connect(runtime_dir.join("http.sock"))?;
     stream.set_read_timeout(Some(ANSWER_WITHIN))?;
-    stream.write_all(b"GET /v1/scopes HTTP/1.1\r\nHost: tidegate\r\nConnection: close\r\n\r\n")?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    let (_head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
-    let answer: Answer = serde_json::from_str(body)?;
+    let answer: Answer = ask::json(&mut stream, "/v1/scopes")?;
     Ok(answer.scopes)
 }
 

@@ -1,6 +1,6 @@
 //! The lab: where its parts run, and how they are started.
 
-use std::io::{self, Read as _, Write as _};
+use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,6 +9,7 @@ use clap::ValueEnum;
 use serde::de::DeserializeOwned;
 
 use crate::agent::Agent;
+use crate::ask;
 use crate::law::Law;
 use crate::machine::group::{Group, LoadGroup};
 use crate::machine::interrupt::Interrupt;
@@ -251,23 +252,7 @@ pub(crate) fn happen(address: SocketAddr, event: Event) -> io::Result<()> {
 fn ask<T: DeserializeOwned>(address: SocketAddr, path: &str) -> io::Result<T> {
     let mut stream = TcpStream::connect_timeout(&address, ANSWER_WITHIN)?;
     stream.set_read_timeout(Some(ANSWER_WITHIN))?;
-    let question = format!("GET {path} HTTP/1.1\r\nConnection: close\r\n\r\n");
-    stream.write_all(question.as_bytes())?;
-    let mut answer = Vec::new();
-    let mut chunk = [0; 1024];
-    loop {
-        let text = String::from_utf8_lossy(&answer);
-        if let Some((_head, body)) = text.split_once("\r\n\r\n")
-            && let Ok(value) = serde_json::from_str(body)
-        {
-            return Ok(value);
-        }
-        let count = stream.read(&mut chunk)?;
-        if count == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        answer.extend_from_slice(chunk.get(..count).unwrap_or(&[]));
-    }
+    ask::json(&mut stream, path)
 }
 
 /// Whether the lab may make control groups; if not, why.

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+mod ask;
 mod calibrate;
 mod figures;
 mod lab;
