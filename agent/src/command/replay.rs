@@ -18,9 +18,11 @@ Examples:
   tidegate replay --since 10m --scope orders          of one scope, the last ten minutes
   tidegate replay samples.jsonl --ticks | jq -c 'select(.state == \"overload\")'
 
-The samples stay as measured: how services would have behaved under other decisions is not simulated.
-Rules are not replayed. Exit codes: 0 replayed, 1 an expectation of the file is missed or the file is
-no recording, 2 invalid configuration.")]
+The samples stay as measured. How services would have behaved is not simulated.
+Rules are not replayed.
+
+Exit codes: 0 replayed, 1 an expectation is missed or FILE is no recording,
+2 invalid configuration.")]
 pub(super) struct Options {
     /// Recording, or directory of recordings [default: the agent's state directory]
     file: Option<PathBuf>,

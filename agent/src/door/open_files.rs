@@ -43,7 +43,7 @@ pub fn raise_limit() -> Result<(), TooFew> {
             "raised the limit of open files to the hard limit"
         ),
         Err(errno) => {
-            tracing::warn!(event = "open_files_limited", %errno, soft, hard, "the limit of open files stays as it is");
+            tracing::warn!(event = "open_files_limited", %errno, soft, hard, "cannot raise the limit of open files");
             if soft < LEAST {
                 return Err(TooFew(soft));
             }

@@ -243,7 +243,7 @@ impl Programs {
 fn log_of(programs: &mut Ebpf) -> Option<Log> {
     let log = EbpfLogger::init(programs);
     let told = log.inspect_err(
-        |error| tracing::debug!(event = "ebpf_without_log", %error, "programs have no log"),
+        |error| tracing::debug!(event = "ebpf_without_log", %error, "eBPF programs cannot log"),
     );
     let mut log = told.ok()?;
     Some(Box::new(move || log.flush()))

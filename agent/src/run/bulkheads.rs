@@ -238,7 +238,7 @@ impl BulkheadKeeper {
             slot: held.node.1,
         });
         if let Err(overrun) = control.hold(held.collect()) {
-            tracing::warn!(event = "bulkhead_untold", %overrun, "the law still counts what bulkheads hold");
+            tracing::warn!(event = "bulkhead_untold", %overrun, "the tick was not told which resources are held: the law still counts their requests");
         }
         Ok(())
     }

@@ -383,7 +383,7 @@ impl Keeper {
     /// Says that the agent ends.
     pub(super) fn tell_end(self: Box<Self>) {
         self.live.end();
-        tracing::info!(event = "ended", "ends");
+        tracing::info!(event = "ended", "the agent stops");
         self.keep.end();
     }
 }

@@ -39,7 +39,7 @@ pub(super) fn begin() {
         log.try_init()
     };
     if let Err(error) = begun {
-        tracing::debug!(event = "log_taken", %error, "somebody else logs already");
+        tracing::debug!(event = "log_taken", %error, "another logger is installed already");
     }
     if let Some(fault) = fault {
         tracing::warn!(

@@ -219,7 +219,7 @@ pub(super) fn config(
         tracing::warn!(
             event = "setting_needs_restart",
             option,
-            "changed, but takes effect with the next start"
+            "changed; takes effect at the next start of the agent"
         );
     }
     if let Err(overrun) = handle.set_plan(Plan::of(&next)) {

@@ -134,7 +134,7 @@ fn remove(socket: &Path) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => {
-            tracing::warn!(event = "socket_left", %error, socket = %socket.display(), "cannot be removed");
+            tracing::warn!(event = "socket_left", %error, socket = %socket.display(), "cannot remove the socket");
         }
     }
 }

@@ -172,7 +172,7 @@ async fn refuse(socket: UnixSeqpacket, fault: Fault, told: HeldPlaces) {
     match tokio::time::timeout(TOLD_WITHIN, heard).await {
         Ok(Ok(_hello_or_end)) => {}
         Ok(Err(error)) => {
-            tracing::debug!(event = "turned_away_unheard", %error, "a connection over the bound was not told so");
+            tracing::debug!(event = "turned_away_unheard", %error, "a connection over the bound did not take its answer");
         }
         Err(_silent) => {}
     }

@@ -174,7 +174,7 @@ impl Callers {
 /// Answers a connection over the bound and ends it. A fresh socket has room for the answer.
 async fn refuse(socket: UnixStream, why: io::Error, told: HeldPlaces) {
     if let Err(error) = socket.try_write(over_the_bound(&why).as_bytes()) {
-        tracing::debug!(event = "turned_away_unheard", %error, "a connection over the bound was not told so");
+        tracing::debug!(event = "turned_away_unheard", %error, "a connection over the bound did not take its answer");
     }
     Box::pin(close(socket)).await;
     drop(told);

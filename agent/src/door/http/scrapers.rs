@@ -70,7 +70,7 @@ impl Scrapers {
                     }
                     let answer = over_the_bound(&NoPlace::all("connections", SCRAPERS_MAX));
                     if let Err(error) = stream.try_write(answer.as_bytes()) {
-                        tracing::debug!(event = "turned_away_unheard", %error, "a scraper over the bound was not told so");
+                        tracing::debug!(event = "turned_away_unheard", %error, "a scraper over the bound did not take its answer");
                     }
                 }
                 Err(error) => self.failures.wait_after(&error).await,
