@@ -10,6 +10,7 @@ pub mod limit;
 pub mod load;
 pub mod machine;
 pub mod program;
+pub mod quiet_host;
 pub mod race;
 pub mod raw_service;
 pub mod reload_state;

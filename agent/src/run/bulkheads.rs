@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use tidegate_abi::decision::{Mode, ScopeState};
 use tidegate_limits::bulkhead::{
-    BulkheadChange, BulkheadResource, BulkheadSettings, Bulkheads, ScopeLook, UsualUse,
+    BulkheadChange, BulkheadResource, BulkheadSettings, Bulkheads, Lately, ScopeLook, UsualUse,
 };
 use tidegate_segment::board::Slot;
 use tidegate_segment::clock::monotonic_ns;
+use tidegate_segment::ledger::NodeCounts;
 
 use super::reload;
 use crate::control::{Handle, HeldResource, ScopeSnapshot, Snapshot};
@@ -31,12 +32,46 @@ const OWN_SHARE: f64 = 0.75;
 /// A resource: the place of its tenant, and its node.
 type Node = (usize, Slot);
 
+/// Counts of a resource in a scope, free-running but for the first.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    held: u32,
+    passed: u64,
+    done: u64,
+    rt_ns: u64,
+}
+
 /// What was seen of a resource in a scope.
 #[derive(Debug, Default)]
 struct Followed {
     usual: UsualUse,
-    /// Passes at the last look.
-    passed: u64,
+    lately: Lately,
+    /// At the last look, if there was one.
+    last: Option<Counts>,
+}
+
+impl Followed {
+    /// Takes a look; where the scope is in overload nothing of it is usual.
+    fn take(&mut self, now: Counts, span_ns: u64, overload: bool) {
+        let last = self.last.replace(now).unwrap_or(now);
+        if !overload {
+            let passed = now.passed.saturating_sub(last.passed);
+            self.usual.learn(now.held, passed, span_ns);
+        }
+        let done = now.done.saturating_sub(last.done);
+        let rt_ns = now.rt_ns.saturating_sub(last.rt_ns);
+        self.lately.take(done, rt_ns, span_ns);
+    }
+}
+
+impl Counts {
+    fn add(&mut self, of_seat: &NodeCounts) {
+        let inflight = u32::try_from(of_seat.inflight).unwrap_or(u32::MAX);
+        self.held = self.held.saturating_add(inflight);
+        self.passed = self.passed.saturating_add(of_seat.passed);
+        self.done = self.done.saturating_add(of_seat.success);
+        self.rt_ns = self.rt_ns.saturating_add(of_seat.rt_ns);
+    }
 }
 
 /// A resource in a look.
@@ -46,8 +81,8 @@ struct Seen {
     name: Arc<str>,
     /// Whether somebody has given it a limit in flight.
     ruled: bool,
-    /// Requests in flight and passes so far, by scope.
-    scopes: BTreeMap<u32, (u32, u64)>,
+    /// By scope.
+    scopes: BTreeMap<u32, Counts>,
 }
 
 /// A resource that is held.
@@ -65,8 +100,9 @@ struct ScopeNow {
     index: u32,
     name: Arc<str>,
     waits: bool,
+    full: bool,
     short: bool,
-    overload: bool,
+    state: ScopeState,
     mode: Mode,
     settings: Option<BulkheadSettings>,
 }
@@ -109,6 +145,7 @@ impl BulkheadKeeper {
             let now = ScopeLook {
                 ns: now_ns,
                 waits: scope.waits,
+                full: scope.full,
                 short: scope.short,
             };
             let bulkheads = self.scopes.entry(scope.index).or_default();
@@ -152,17 +189,13 @@ impl BulkheadKeeper {
     ) -> Vec<BulkheadResource> {
         let mut resources = Vec::new();
         for one in seen {
-            let Some(&(held, passed)) = one.scopes.get(&scope.index) else {
+            let Some(&counts) = one.scopes.get(&scope.index) else {
                 continue;
             };
-            let key = key_of(one.node);
+            let (key, held) = (key_of(one.node), counts.held);
             let followed = self.followed.entry((scope.index, key)).or_default();
-            let grown = passed.saturating_sub(followed.passed);
-            followed.passed = passed;
-            if !scope.overload {
-                followed.usual.learn(held, grown, span_ns);
-            }
-            let all = one.scopes.get(&HOST).map_or(held, |(all, _passed)| *all);
+            followed.take(counts, span_ns, scope.state == ScopeState::Overload);
+            let all = one.scopes.get(&HOST).map_or(held, |all| all.held);
             let own = f64::from(held) >= OWN_SHARE * f64::from(all);
             let elsewhere = self.held.iter();
             let elsewhere = elsewhere.filter(|held| held.scope != scope.index);
@@ -171,6 +204,7 @@ impl BulkheadKeeper {
                 key,
                 held,
                 usual: followed.usual,
+                lately: followed.lately,
                 free: !one.ruled && own && !taken,
             });
         }
@@ -266,13 +300,13 @@ fn is_near(snapshot: &Snapshot) -> bool {
 impl ScopeNow {
     fn of(scope: &ScopeSnapshot) -> Self {
         let published = &scope.published;
-        let overload = published.state == ScopeState::Overload;
         Self {
             index: scope.index,
             name: Arc::clone(&scope.name),
             waits: published.waits,
+            full: published.held >= published.entry,
             short: published.evidence.short(),
-            overload,
+            state: published.state,
             mode: if published.observes() {
                 Mode::Observe
             } else {
@@ -304,16 +338,13 @@ fn see_tenant(place: usize, named: &NamedTenant) -> Vec<Seen> {
     }
     let resources = resources.into_iter().take(most.min(RESOURCES_MAX));
     let seen = resources.map(|(name, slot)| {
-        let mut scopes = BTreeMap::<u32, (u32, u64)>::new();
+        let mut scopes = BTreeMap::<u32, Counts>::new();
         for seat in &seats {
             let counts = ledger.seat_node_counts(&board, *seat, slot);
-            let inflight = u32::try_from(counts.inflight).unwrap_or(u32::MAX);
             let own = board.seat_scope(*seat);
             let of = [Some(HOST), Some(own).filter(|own| *own != HOST)];
             for scope in of.into_iter().flatten() {
-                let (held, passed) = scopes.entry(scope).or_default();
-                *held = held.saturating_add(inflight);
-                *passed = passed.saturating_add(counts.passed);
+                scopes.entry(scope).or_default().add(&counts);
             }
         }
         let ruled = limits.of_resource(&name).into_iter().any(|placed| {

@@ -1,17 +1,23 @@
 //! The automatic bulkhead: which resource fills a scope whose CPU is idle, and how many of its requests may stay.
 //!
 //! Where a service waits for something slow, its requests pile up while the CPU has nothing to do. One limit for all
-//! of them refuses those that have nothing to do with it. What is in flight of each resource tells them apart, by the
-//! order of events: the one that waits grows first, and the others grow after it, when it has taken all workers.
+//! of them refuses those that have nothing to do with it. Two things tell them apart:
 //!
-//! * While the others are within their usual, the *suspect* is the resource that holds twice what they do, and more.
-//! * In overload without a short CPU for [`BulkheadSettings::after_ns`], the suspect is held to a share of what it had in
-//!   flight when the others were last well ([`BulkheadSettings::share`]). Nobody is held where the others are hardly asked
-//!   for: there is nobody to protect.
+//! * *Time*. All requests wait equally long for a worker; those that wait for something else take longer by just that.
+//!   What a resource's answers take longer than the others', times its answers a second, is what it *keeps busy*.
+//! * Where nothing is answered any more, the *order of events*: the one that waits grows first, and the others grow
+//!   after it, when it has taken all workers. While the others are within their usual, the *suspect* is the resource
+//!   that holds twice what they do, and more.
+//!
+//! Requests *pile up* in overload without a short CPU, or while the scope holds its entry limit and the others more
+//! than their usual. After [`BulkheadSettings::after_ns`] of that the one to blame is held to a share of what it keeps busy,
+//! or had in flight when the others were last well ([`BulkheadSettings::share`]). Nobody is held where the others are hardly
+//! asked for: there is nobody to protect.
+//!
 //! * It is let go when it has needed less than half of that for `QUIET_NS`, or when the others are no better after
 //!   `HELP_NS`; then none is held in the scope for `REST_NS`.
 //!
-//! Where requests that wait and requests that do not are one resource, or all wait for the same, there is no order to
+//! Where requests that wait and requests that do not are one resource, or all wait for the same, there is nothing to
 //! see, and only the caller can tell them apart.
 
 use crate::number::double;
@@ -28,6 +34,15 @@ const USUAL_MORE: f64 = 4.0;
 const LEAST_HELD: u32 = 4;
 /// Looks that must say so: two resources that begin to wait at once are not told apart by one.
 const LOOKS: u32 = 3;
+/// Time in which the mean response time follows, ns.
+const LATELY_NS: f64 = 4e9;
+/// Times the others' response time that is longer, and requests that it must keep busy with that.
+const LONGER: f64 = 1.15;
+const LEAST_BUSY: f64 = 2.0;
+/// Looks in a row with answers of both that must say so: when all begin to wait, means differ for a while.
+const SURE_LOOKS: u32 = 4;
+/// Answers of which a mean is believed.
+const LEAST_DONE: f64 = 2.0;
 /// The others are somebody to protect from this share of the suspect's passes on.
 const OTHERS_SHARE: f64 = 0.1;
 /// How long a held resource needs less than half of its limit before it is let go, ns.
@@ -40,9 +55,9 @@ const REST_NS: u64 = 300_000_000_000;
 /// Settings of the bulkheads of a scope.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BulkheadSettings {
-    /// Share of what a resource had in flight when the others were last well, that it is held to.
+    /// Share of what a resource keeps busy, or had in flight when the others were last well, that it is held to.
     pub share: f64,
-    /// How long the scope must be in overload without a short CPU, ns.
+    /// How long requests must pile up without a short CPU, ns.
     pub after_ns: u64,
 }
 
@@ -78,6 +93,49 @@ impl UsualUse {
     }
 }
 
+/// What the answers of a resource took lately: sums that fade.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Lately {
+    done: f64,
+    rt_s: f64,
+    /// The same of the last look alone.
+    last: (f64, f64),
+}
+
+impl Lately {
+    /// Takes the answers of a look, `span_ns` after the last one.
+    pub fn take(&mut self, done: u64, rt_ns: u64, span_ns: u64) {
+        let left = (1.0 - double(span_ns) / LATELY_NS).max(0.0);
+        self.last = (double(done), double(rt_ns) / 1e9);
+        self.done = self.done * left + self.last.0;
+        self.rt_s = self.rt_s * left + self.last.1;
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            done: self.done + other.done,
+            rt_s: self.rt_s + other.rt_s,
+            last: (self.last.0 + other.last.0, self.last.1 + other.last.1),
+        }
+    }
+
+    /// Mean response time, seconds; `None` while next to nothing is answered.
+    fn mean_s(self) -> Option<f64> {
+        (self.done >= LEAST_DONE).then(|| self.rt_s / self.done)
+    }
+
+    /// Whether its answers of the last look took longer than those of others; `None` if one of them has none.
+    fn longer_at_last(self, others: Self) -> Option<bool> {
+        let mean_s = |(done, rt_s): (f64, f64)| (done > 0.0).then(|| rt_s / done);
+        Some(mean_s(self.last)? >= LONGER * mean_s(others.last)?)
+    }
+
+    /// Requests that it keeps busy by taking longer than others, whose mean is `others_s`.
+    fn busy(self, others_s: f64) -> f64 {
+        (self.rt_s - self.done * others_s) / (LATELY_NS / 1e9)
+    }
+}
+
 /// A resource of a scope in a look.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BulkheadResource {
@@ -87,6 +145,8 @@ pub struct BulkheadResource {
     pub held: u32,
     /// What is usual of it.
     pub usual: UsualUse,
+    /// What its answers took.
+    pub lately: Lately,
     /// Whether it may be held: nobody has given it a limit in flight, and it is asked for in this scope alone.
     pub free: bool,
 }
@@ -98,6 +158,8 @@ pub struct ScopeLook {
     pub ns: u64,
     /// Whether it is in overload by requests that wait, see [`crate::law::PublishedLimits::waits`].
     pub waits: bool,
+    /// Whether as much is in flight as its entry limit allows, or more.
+    pub full: bool,
     /// Whether the CPU is short in this very look.
     pub short: bool,
 }
@@ -148,9 +210,11 @@ struct Suspect {
 pub struct Bulkheads {
     last_ns: Option<u64>,
     suspect: Option<Suspect>,
+    /// The resource whose answers take longer, and how many looks in a row have said so.
+    longest: Option<(u64, u32)>,
     held: [Option<HeldResource>; HELD_MAX],
-    /// Since when the scope is in overload without a short CPU.
-    overload_since_ns: Option<u64>,
+    /// Since when requests pile up in the scope without a short CPU.
+    since_ns: Option<u64>,
     rests_until_ns: u64,
 }
 
@@ -164,12 +228,19 @@ impl Bulkheads {
     ) -> Option<BulkheadChange> {
         let span_ns = self.last_ns.map_or(0, |last| now.ns.saturating_sub(last));
         self.last_ns = Some(now.ns);
-        self.overload_since_ns = match (now.waits, self.overload_since_ns) {
-            (true, None) => Some(now.ns),
-            (true, since) => since,
-            (false, _) => None,
-        };
         let crowd = Crowd::of(all, |key| self.holds(key));
+        let piles_up = now.waits || (now.full && !now.short && !crowd.others_are_well());
+        self.since_ns = piles_up.then(|| self.since_ns.unwrap_or(now.ns));
+        self.longest = self.longest(all).map(|(one, _keeps)| {
+            let same = self.longest.filter(|(key, _looks)| *key == one.key);
+            let looks = same.map_or(0, |(_key, looks)| looks);
+            let looks = match one.lately.longer_at_last(self.others(all, one.key)) {
+                Some(true) => looks.saturating_add(1),
+                Some(false) => 0,
+                None => looks,
+            };
+            (one.key, looks)
+        });
         if crowd.others_are_well() {
             self.suspect = match (crowd.suspect(), self.suspect) {
                 (Some(now), Some(before)) if now.key == before.key => Some(Suspect {
@@ -198,34 +269,69 @@ impl Bulkheads {
         now: ScopeLook,
         settings: &BulkheadSettings,
     ) -> Option<BulkheadChange> {
-        let since_ns = self.overload_since_ns?;
+        let since_ns = self.since_ns?;
         let early = now.ns.saturating_sub(since_ns) < settings.after_ns;
         if early || now.short || now.ns < self.rests_until_ns {
             return None;
         }
-        let suspect = self.suspect.filter(|one| one.looks >= LOOKS)?;
-        let resource = all.iter().find(|one| one.key == suspect.key)?;
-        let still = resource.held >= suspect.held / 2;
+        let (resource, keeps) = self.blamed(all)?;
         let others = crowd.passed - resource.usual.passed;
         let protects = others > OTHERS_SHARE * resource.usual.passed && others > 0.0;
-        if !still || !protects || !resource.free {
+        if !protects || !resource.free {
             return None;
         }
         let place = self.held.iter_mut().find(|place| place.is_none())?;
-        let limit = whole(settings.share * f64::from(suspect.held)).max(1);
+        let limit = whole(settings.share * keeps).max(1);
         *place = Some(HeldResource {
-            key: suspect.key,
+            key: resource.key,
             limit,
             mean: f64::from(resource.held),
             quiet_since_ns: None,
             useless_since_ns: None,
         });
         self.suspect = None;
-        self.overload_since_ns = None;
+        self.since_ns = None;
         Some(BulkheadChange::Hold {
-            key: suspect.key,
+            key: resource.key,
             limit,
         })
+    }
+
+    /// The resource that fills the scope, and how much it keeps busy.
+    fn blamed<'a>(&self, all: &'a [BulkheadResource]) -> Option<(&'a BulkheadResource, f64)> {
+        if let Some(found) = self.longest(all) {
+            let sure = |(key, looks)| key == found.0.key && looks >= SURE_LOOKS;
+            return Some(found).filter(|_| self.longest.is_some_and(sure));
+        }
+        let suspect = self.suspect.filter(|one| one.looks >= LOOKS)?;
+        let resource = self.free(all).find(|one| one.key == suspect.key)?;
+        let still = resource.held >= suspect.held / 2;
+        // Answers that are no slower than the others' speak for it.
+        let mean_s = resource.lately.mean_s();
+        let unanswered = mean_s.is_none() || self.others(all, suspect.key).mean_s().is_none();
+        (still && unanswered).then_some((resource, f64::from(suspect.held)))
+    }
+
+    /// The resource that keeps most busy by answers that take longer than the others', and how much.
+    fn longest<'a>(&self, all: &'a [BulkheadResource]) -> Option<(&'a BulkheadResource, f64)> {
+        let longer = self.free(all).filter_map(|one| {
+            let others_s = self.others(all, one.key).mean_s()?;
+            let keeps = one.lately.busy(others_s);
+            let longer = one.lately.mean_s()? >= LONGER * others_s;
+            (longer && keeps >= LEAST_BUSY).then_some((one, keeps))
+        });
+        longer.max_by(|one, other| one.1.total_cmp(&other.1))
+    }
+
+    /// What the answers of the others took.
+    fn others(&self, all: &[BulkheadResource], key: u64) -> Lately {
+        let others = self.free(all).filter(|one| one.key != key);
+        others.fold(Lately::default(), |sum, one| sum.plus(one.lately))
+    }
+
+    /// The resources that are not held.
+    fn free<'a>(&self, all: &'a [BulkheadResource]) -> impl Iterator<Item = &'a BulkheadResource> {
+        all.iter().filter(|one| !self.holds(one.key))
     }
 
     fn let_go(

@@ -231,12 +231,14 @@ fn the_handbook_names_settings_that_exist() {
 }
 
 #[test]
-fn field_o7_runbooks_tell_no_dry_run_of_the_law() {
-    let text = read("config/prometheus/tidegate.rules.yml");
-    assert!(
-        !text.contains("mode = \\\"observe\\\"") && !text.contains("mode = \"observe\""),
-        "{text}"
-    );
+fn field_o7_runbooks_and_tuning_tell_the_dry_run_of_the_law_and_what_counts_in_it() {
+    assert!(settings().contains("law.mode"));
+    for path in ["config/prometheus/tidegate.rules.yml", "docs/tuning.md"] {
+        let text = read(path);
+        for told in ["law.mode = \"observe\"", "tidegate_scope_observed_total"] {
+            assert!(text.contains(told), "{path} does not tell of {told}");
+        }
+    }
 }
 
 #[test]

@@ -235,9 +235,9 @@ settings! {
     pub struct BulkheadOptions {
         /// Whether resources are held. One with a concurrency rule of its own never is.
         enabled: bool = true, Flag;
-        /// Share that is left of what the resource had in flight when the others were last well.
+        /// Share that is left of what the resource keeps busy by waiting, or had in flight when the others were last well.
         share_ratio: f64 = 0.5, Number::RATIO;
-        /// How long the scope must be in overload while its CPU is not short.
+        /// How long requests must pile up in the scope while its CPU is not short.
         after: Duration = Duration::from_millis(500), DurationRange::ms(100, 600_000);
     }
     check check_bulkhead;

@@ -108,7 +108,8 @@ pub fn divide(limits: OverloadLimits, capacity: Option<f64>, members: &mut [Shar
         };
         let part = member.weight / (weights + others);
         member.modest = member.asked.offered <= passed * part;
-        let guaranteed = if member.modest {
+        // Whoever is alone has all of the limit, and nobody to be guaranteed anything against.
+        let guaranteed = if member.modest && part < 1.0 {
             wide.max(whole) * f64::from(super::WIDE) * part
         } else {
             0.0
@@ -149,6 +150,14 @@ fn up(part: f64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_is_alone_is_held_to_the_limit_however_little_it_asks_for() {
+        let idle = (1.0, 0, 0.0, 0.0);
+        let alone = shares(20, &[(1.0, 15, 3.0, 0.0), idle]);
+        assert_eq!(alone[0], (0, 20));
+        assert!(alone[1].0 > 0, "and whoever comes has its part");
+    }
 
     /// Weight, held, passed and shed of each.
     fn shares(limit: u32, members: &[(f64, u32, f64, f64)]) -> Vec<(u32, u32)> {
