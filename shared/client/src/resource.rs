@@ -82,7 +82,17 @@ impl Resource {
 
     #[inline(never)]
     fn enter_at_length(&self, patience: Duration) -> Result<Permit, Refused> {
-        self.decide_at_length(&Request::default(), Names::default(), patience)
+        self.decide_at_length(&Request::PLAIN, Names::NONE, patience)
+    }
+
+    /// Decides after [`Resource::express`] gave no answer, where that takes little more.
+    #[inline]
+    fn express_closely(&self, request: &Request<'_>) -> Option<Result<Permit, Refused>> {
+        let session = self.current.get();
+        match session.express_closely(&self.entry, request)? {
+            Ok(ticket) => Some(Ok(Permit::ticket(session, ticket))),
+            Err(refusal) => Some(Err(self.refused(refusal.into()))),
+        }
     }
 
     /// A refusal on its way to the caller.
@@ -107,6 +117,20 @@ impl Resource {
     /// Decides where that takes more than the express way; sleeps in this thread where a rule lets wait.
     #[inline(never)]
     pub(crate) fn decide_at_length(
+        &self,
+        request: &Request<'_>,
+        names: Names<'_>,
+        patience: Duration,
+    ) -> Result<Permit, Refused> {
+        match self.express_closely(request) {
+            Some(answer) => answer,
+            None => self.decide_by_rules(request, names, patience),
+        }
+    }
+
+    /// The same by the rules of the table. Apart, so that the other needs no room for all that a walk may hold.
+    #[inline(never)]
+    fn decide_by_rules(
         &self,
         request: &Request<'_>,
         names: Names<'_>,
@@ -149,6 +173,9 @@ impl Resource {
         names: Names<'a>,
         patience: Duration,
     ) -> Begun<'a> {
+        if let Some(answer) = self.express_closely(&request) {
+            return Begun::Decided(answer);
+        }
         let begin = || {
             let session = self.current.get();
             let progress = session.begin(&self.entry, request, names, patience);

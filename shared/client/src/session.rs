@@ -8,7 +8,7 @@ use tidegate_abi::decision::Outcome;
 use tidegate_abi::message::{ArgsBuffer, EnterRequest, Part, TOKEN};
 use tidegate_limits::window::COUNT_MAX;
 use tidegate_segment::board::Slot;
-use tidegate_segment::gate::{Parts, Pass, PlainRequest, Refusal, Request, Ticket};
+use tidegate_segment::gate::{ClassAndOrigin, Parts, Pass, PlainRequest, Refusal, Request, Ticket};
 use tidegate_segment::lane;
 use tidegate_segment::os::fork::ForkToken;
 
@@ -41,6 +41,13 @@ pub(crate) struct Names<'a> {
     pub(crate) origin: &'a str,
     /// In which context.
     pub(crate) context: &'a str,
+}
+
+impl Names<'_> {
+    pub(crate) const NONE: Self = Self {
+        origin: "",
+        context: "",
+    };
 }
 
 impl Session {
@@ -150,6 +157,27 @@ impl Session {
             return None;
         }
         seated.gate.express(seated, lane::current(), plain(slot)?)
+    }
+
+    /// The same where that took more than the express way, and still no rule of the table but a breaker.
+    #[inline]
+    pub(crate) fn express_closely(
+        &'static self,
+        entry: &Entry,
+        request: &Request<'_>,
+    ) -> Option<Result<Ticket, Refusal>> {
+        if self.forked() {
+            return None;
+        }
+        let Way::Seated(seated) = &self.way else {
+            return None;
+        };
+        let plain = PlainRequest::of(entry.slot(self.number)?, request)?;
+        if self.life.listeners().any() && seated.gate.is_pressed() {
+            return None;
+        }
+        let (lane, caller) = (lane::current(), ClassAndOrigin::of(request));
+        seated.gate.express_closely(seated, lane, plain, caller)
     }
 
     /// Decides as for a name that got no slot.

@@ -5,6 +5,8 @@
 //! |---|---|
 //! | `no_rule`, `flow`, `flow_breaker`, `concurrency` | `enter` + `ok` behind these rules, none of which refuses |
 //! | `refused` | one `enter` that a flow rule refuses |
+//! | `… in overload` | the same where the scopes of the caller are in overload, and admit |
+//! | `… refused by its scope` | one `enter` that a scope refuses |
 //! | `threads` | `enter` + `ok` with flow rule and breaker, by so many threads on one resource: time for each |
 //! | `beside` | two reads of the clock; one check of governor |
 //!
@@ -17,7 +19,10 @@ use std::time::{Duration, Instant};
 use criterion::{Criterion, criterion_group, criterion_main};
 use governor::{Quota, RateLimiter};
 use tidegate_abi::decision::Outcome;
-use tidegate_decisions::agent::{self, CASES, FLOW_BREAKER, NO_RULE, RunningAgent, ask};
+use tidegate_client::Client;
+use tidegate_decisions::agent::{
+    self, BenchScopes, CASES, FLOW_BREAKER, NO_RULE, RunningAgent, ask,
+};
 use tidegate_decisions::{BenchPages, NEVER_REACHED, breaker, enter, exit, flow};
 use tidegate_limits::breaker::trip::BreakerTrip;
 use tidegate_segment::board::ClockSource;
@@ -31,21 +36,43 @@ fn counter() -> ClockSource {
     ClockSource::Counter(calibration)
 }
 
-fn by_client(criterion: &mut Criterion) {
-    let Some(agent) = RunningAgent::start() else {
+/// Asks in each case while the scopes are so.
+fn in_scopes(criterion: &mut Criterion, scopes: BenchScopes, cases: &[&str]) {
+    let Some(agent) = RunningAgent::start(scopes) else {
         println!("SKIPPED: no agent was built: cargo build --release, or name one in TIDEGATE");
         return;
     };
     let client = agent::client(&agent.runtime_dir());
-    for case in CASES {
+    for case in cases {
         let resource = client.resource(case).expect("a name");
-        for _call in 0..64 {
+        let begin = Instant::now();
+        // Lanes and breakers are as they are after the first calls, and the scopes as they become when they are used.
+        while begin.elapsed() < Duration::from_secs(1) {
             ask(&resource);
         }
-        criterion.bench_function(&format!("{case}/client"), |bencher| {
+        let group = match scopes {
+            BenchScopes::Calm => "client",
+            BenchScopes::Overload => "client in overload",
+            BenchScopes::Reject => "client refused by its scope",
+        };
+        criterion.bench_function(&format!("{case}/{group}"), |bencher| {
             bencher.iter(|| ask(&resource));
         });
     }
+    if scopes == BenchScopes::Calm {
+        by_threads(criterion, &client);
+    }
+    let status = client.status();
+    assert_eq!(status.open, 0, "every decision was made on the pages");
+}
+
+fn by_client(criterion: &mut Criterion) {
+    in_scopes(criterion, BenchScopes::Calm, &CASES);
+    in_scopes(criterion, BenchScopes::Overload, &CASES);
+    in_scopes(criterion, BenchScopes::Reject, &[NO_RULE]);
+}
+
+fn by_threads(criterion: &mut Criterion, client: &Client) {
     let mut group = criterion.benchmark_group("threads");
     let resource = client.resource(FLOW_BREAKER).expect("a name");
     for threads in [1_u32, 2, 8, 16, 200] {
@@ -67,8 +94,6 @@ fn by_client(criterion: &mut Criterion) {
         });
     }
     group.finish();
-    let status = client.status();
-    assert_eq!(status.open, 0, "every decision was made on the pages");
 }
 
 fn by_gate(criterion: &mut Criterion) {

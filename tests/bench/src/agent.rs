@@ -47,6 +47,48 @@ resource = "refused"
 count = 0
 "#;
 
+/// What the scopes of an agent say, whatever else the machine does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BenchScopes {
+    /// They admit without a look.
+    Calm,
+    /// Host and own group are in overload, and their limits leave room for one caller: each decision counts.
+    Overload,
+    /// They refuse all inbound work.
+    Reject,
+}
+
+impl BenchScopes {
+    /// Options under which they are so: a mark and a limit that are never reached, or a mark that always is. No stall of the
+    /// machine makes the agent a silent one.
+    const fn options(self) -> &'static str {
+        match self {
+            Self::Calm => {
+                "[agent_loss]\ntime_to_live = \"1m\"\n[cpu]\nenabled = false\n[law.entry]\nleast_requests = 1000000\n\
+                 [law.cold]\nentry_per_cpu = 1000000\n"
+            }
+            Self::Overload => {
+                "[agent_loss]\ntime_to_live = \"1m\"\n[cpu]\nenter = 0.001\nleave = 0\nsustained = \"0s\"\n"
+            }
+            Self::Reject => {
+                "[agent_loss]\ntime_to_live = \"1m\"\n[cpu]\nenter = 0.001\nleave = 0\nsustained = \"0s\"\n\
+                 action = \"reject\"\n"
+            }
+        }
+    }
+
+    /// The state of that name: `calm`, `overload` or `reject`.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        match name {
+            "calm" => Some(Self::Calm),
+            "overload" => Some(Self::Overload),
+            "reject" => Some(Self::Reject),
+            _ => None,
+        }
+    }
+}
+
 /// How long an agent may take to serve.
 const SOON: Duration = Duration::from_secs(20);
 
@@ -64,15 +106,16 @@ impl RunningAgent {
     /// # Panics
     /// It does not serve.
     #[must_use]
-    pub fn start() -> Option<Self> {
+    pub fn start(scopes: BenchScopes) -> Option<Self> {
         let program = program()?;
-        let dir = env::temp_dir().join(format!("tidegate-bench-{}", process::id()));
+        let dir = env::temp_dir().join(format!("tidegate-bench-{}-{scopes:?}", process::id()));
         let rules = dir.join("rules.d");
         fs::create_dir_all(&rules).expect("a place for files");
         fs::write(rules.join("bench.toml"), RULES).expect("a place for files");
         let config = format!(
-            "[http]\nmetrics_enabled = false\n[ebpf]\nenabled = false\n[rules]\ndir = \"{}\"\n",
-            rules.display()
+            "[http]\nmetrics_enabled = false\n[ebpf]\nenabled = false\n[rules]\ndir = \"{}\"\n{}",
+            rules.display(),
+            scopes.options()
         );
         fs::write(dir.join("tidegate.toml"), config).expect("a place for files");
         let child = Command::new(program)

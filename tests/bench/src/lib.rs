@@ -1,4 +1,4 @@
-//! Pages, resources and gates to measure decisions on.
+//! BenchPages, resources and gates to measure decisions on.
 
 pub mod agent;
 
@@ -16,7 +16,9 @@ use tidegate_segment::board::{
     PublishedScope, ResourceRecord, RuleKind, Slot, Subject, Writers,
 };
 use tidegate_segment::clock::Calibration;
-use tidegate_segment::gate::{Gate, GateVerdict, PlainRequest, Request, Step, Ticket};
+use tidegate_segment::gate::{
+    ClassAndOrigin, Gate, GateVerdict, PlainRequest, Request, Step, Ticket,
+};
 use tidegate_segment::lane;
 use tidegate_segment::ledger::{Ledger, Node};
 use tidegate_segment::page::Page;
@@ -27,7 +29,7 @@ pub const NEVER_REACHED: u32 = 16_000_000;
 /// Entry limit of the host's scope: in force, and far away, as on a healthy host.
 const ENTRY: u32 = 1000;
 
-/// Pages in private memory, as an agent keeps them on a healthy host.
+/// BenchPages in private memory, as an agent keeps them on a healthy host.
 #[derive(Debug)]
 pub struct BenchPages {
     board: Board,
@@ -222,16 +224,31 @@ pub fn enter(gate: &Gate, slot: Slot) -> Option<Ticket> {
             None
         }
         None => {
-            enter_at_length(gate, slot);
+            pass_closely(gate, plain);
             None
         }
+    }
+}
+
+/// Enters where the express way gave no answer, and gives an admitted request back at once: a ticket that may come from
+/// here would have to be kept in memory, and cost those from the express way 30 instructions.
+#[cold]
+#[inline(never)]
+fn pass_closely(gate: &Gate, plain: PlainRequest) {
+    let (clock, lane) = (gate.board(), lane::current());
+    match gate.express_closely(clock, lane, plain, ClassAndOrigin::of(&Request::PLAIN)) {
+        Some(Ok(ticket)) => gate.give_back(clock, lane, &ticket, Outcome::Ok),
+        Some(Err(refusal)) => {
+            black_box(&refusal);
+        }
+        None => pass_at_length(gate, plain.slot),
     }
 }
 
 /// Enters the long way, and gives an admitted request back at once.
 #[cold]
 #[inline(never)]
-fn enter_at_length(gate: &Gate, slot: Slot) {
+fn pass_at_length(gate: &Gate, slot: Slot) {
     let (clock, lane) = (gate.board(), lane::current());
     let step = gate.enter_at_length(clock, lane, slot, Request::default());
     if let Step::Done(GateVerdict::Admitted(pass)) = step {

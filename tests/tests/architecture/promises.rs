@@ -21,6 +21,7 @@ const MEASURES: &[&str] = &[
     "tidegate bench --ebpf",
     "tidegate-lab --figures full",
     "cargo bench --bench beside",
+    "cargo bench --bench client",
 ];
 
 fn read(path: &str) -> String {

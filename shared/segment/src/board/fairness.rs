@@ -1,12 +1,43 @@
-//! What a decision in overload reads beside the scope's word: who is cut, and who may hold how much.
+//! What a decision that counts reads beside the scope's word: what others hold, who is cut, and who may hold how much.
 
 use tidegate_abi::board::{ShareWord, scope, seat};
 use tidegate_limits::fairness::LEVELS;
 
 use super::{Board, split};
-use crate::sync::{Ordering, Word};
+use crate::sync::{Ordering, Word, peek};
+
+/// What a scope held in the last tick besides what a tenant has in flight itself.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ScopeBacklog {
+    /// Connections that waited in the accept queues of its listeners.
+    pub(crate) waiting: u32,
+    /// Requests of other tenants, as far as they count here.
+    pub(crate) others: u32,
+}
 
 impl Board {
+    /// What a scope held in the last tick besides what this tenant has in flight.
+    #[inline]
+    pub(crate) fn beside(&self, index: u32) -> ScopeBacklog {
+        let place = usize::try_from(index).ok();
+        let line = place.and_then(|place| self.scope_lines().get(place));
+        // Relaxed: counts that stand for themselves.
+        let count = |field: usize| {
+            line.map_or(0, |line| {
+                u32::try_from(peek(line, field)).unwrap_or(u32::MAX)
+            })
+        };
+        ScopeBacklog {
+            waiting: count(scope::ACCEPT_QUEUE),
+            others: count(scope::OTHERS),
+        }
+    }
+
+    /// Requests of other tenants in flight in a scope in the last tick, as far as they count here.
+    pub fn others(&self, index: u32) -> u32 {
+        self.beside(index).others
+    }
+
     /// Level from which the requests of a scope are cut in overload.
     #[inline]
     pub fn scope_cutoff(&self, index: u32) -> u32 {

@@ -14,6 +14,7 @@ mod tick_writer;
 mod time;
 mod view;
 
+pub(crate) use fairness::ScopeBacklog;
 pub use read::{AgentLife, Board, HeaderFault, ScopeInfo, SeatInfo};
 pub use record::{Head, ResourceRecord, Slot};
 pub use rule::{

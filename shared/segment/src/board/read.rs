@@ -189,14 +189,6 @@ impl Board {
         peek(self.header, header::HEARTBEAT_NS)
     }
 
-    /// Whether the agent's heartbeat is fresh at `now_ns`; says no, where [`Board::agent_life`] looks
-    /// closer, of a heartbeat that is newer than `now_ns`.
-    #[inline(always)]
-    pub fn agent_is_present(&self, now_ns: u64) -> bool {
-        let silence_ns = now_ns.wrapping_sub(peek(self.header, header::HEARTBEAT_NS));
-        silence_ns <= peek(self.header, header::TIME_TO_LIVE_NS)
-    }
-
     /// How the agent is at `now_ns`.
     #[inline(always)]
     pub fn agent_life(&self, now_ns: u64) -> AgentLife {
@@ -245,26 +237,6 @@ impl Board {
     #[inline(always)]
     pub fn scope(&self, index: u32) -> ScopeWord {
         ScopeWord::unpack(self.scope_word(index))
-    }
-
-    /// Connections that waited in the accept queues of a scope's listeners in the last tick.
-    pub fn accept_queue(&self, index: u32) -> u32 {
-        let place = usize::try_from(index).ok();
-        let line = place.and_then(|place| self.scopes.get(place));
-        // Relaxed: a count that stands for itself.
-        line.map_or(0, |line| {
-            let waiting = line[scope::ACCEPT_QUEUE].load(Ordering::Relaxed);
-            u32::try_from(waiting).unwrap_or(u32::MAX)
-        })
-    }
-
-    /// Requests of other tenants in flight in a scope in the last tick, as far as they count here.
-    pub fn others(&self, index: u32) -> u32 {
-        let place = usize::try_from(index).ok();
-        let line = place.and_then(|place| self.scopes.get(place));
-        line.map_or(0, |line| {
-            u32::try_from(peek(line, scope::OTHERS)).unwrap_or(u32::MAX)
-        })
     }
 
     /// What a surge of a scope is measured from, and how long ago that was, ns.
@@ -343,6 +315,13 @@ impl Board {
     #[inline(always)]
     pub fn seats_used(&self) -> u32 {
         self.used(header::SEATS_USED).min(self.geometry.seats())
+    }
+
+    /// The lines of those seats.
+    #[inline(always)]
+    pub(crate) fn seats_in_use(&self) -> &'static [[Word; seat::WORDS]] {
+        let used = usize::try_from(self.seats_used()).unwrap_or(0);
+        self.seats.get(..used).unwrap_or(self.seats)
     }
 
     /// Resource slots handed out, at most those that exist.

@@ -187,6 +187,19 @@ impl Board {
         self.read_record(slot, Head::load)
     }
 
+    /// The same with limit and number of the plain concurrency rule, where there is one.
+    #[inline(always)]
+    pub fn close_look(&self, slot: u32) -> Option<(Head, Option<(u32, u32)>)> {
+        self.read_record(slot, |line| {
+            let head = Head::load(line);
+            let rule = head.needs.any(Needs::CONCURRENCY).then(|| {
+                let limit = super::split(peek(line, record::CONCURRENCY_LIMIT)).0;
+                (limit, super::split(peek(line, record::RULES)).1)
+            });
+            (head, rule)
+        })
+    }
+
     /// What a refusal by a slot's record says of the rules; `None` as for the head.
     #[inline(always)]
     pub fn names(&self, slot: u32) -> Option<RuleNames> {

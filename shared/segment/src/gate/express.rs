@@ -37,7 +37,7 @@ fn count_beside_others(word: &'static Word, epoch: u64, is_bad: bool) -> Option<
 
 /// What a request on the express way writes.
 #[derive(Debug, Clone, Copy)]
-struct ExpressCounters {
+pub(super) struct ExpressCounters {
     cell: Cell,
     places: InFlightWord,
     /// Only for inbound requests.
@@ -47,7 +47,7 @@ struct ExpressCounters {
 impl ExpressCounters {
     /// The places of a lane that has worked on the slot before.
     #[inline(always)]
-    fn of(row: &CounterRow, slot: Slot, direction: Direction) -> Option<Self> {
+    pub(super) fn of(row: &CounterRow, slot: Slot, direction: Direction) -> Option<Self> {
         let (cell, totals) = (row.cell(slot)?, row.totals());
         let inbound = match direction {
             Direction::In => Some((totals, totals.places())),
@@ -61,14 +61,14 @@ impl ExpressCounters {
     }
 
     #[inline(always)]
-    fn admit(&self) {
+    pub(super) fn admit(&self) {
         self.places.take();
         self.admit_in_place();
     }
 
     /// The same for a request that a concurrency rule gave its place on the node.
     #[inline(always)]
-    fn admit_in_place(&self) {
+    pub(super) fn admit_in_place(&self) {
         self.cell.passed(ONE);
         if let Some((totals, places)) = self.inbound {
             places.take();
@@ -87,17 +87,23 @@ impl ExpressCounters {
     }
 
     #[inline(always)]
-    fn refuse(&self, kind: RefusalKind) {
+    pub(super) fn refuse(&self, kind: RefusalKind) {
         self.cell.refused(kind, ONE);
         if let Some((totals, _places)) = self.inbound {
-            totals.refused(false);
+            totals.refused(matches!(kind, RefusalKind::System));
         }
+    }
+
+    /// The totals of the lane, where the request is inbound.
+    pub(super) fn totals(&self) -> Option<Totals> {
+        self.inbound.map(|(totals, _places)| totals)
     }
 }
 
 impl Gate {
     /// Decides where that takes no more than the express way. `None` = nothing was counted: decide with
-    /// [`Gate::enter_at_length`]. Apart from that for callers that keep the answer in registers.
+    /// [`Gate::express_closely`] or [`Gate::enter_at_length`]. Apart from them for callers that keep the answer in
+    /// registers.
     #[inline(always)]
     pub fn express<C: Clock>(
         &self,
@@ -105,31 +111,12 @@ impl Gate {
         lane: Lane,
         plain: PlainRequest,
     ) -> Option<Result<Ticket, Refusal>> {
-        self.express_on(clock, (lane, self.rows.own_row(lane)?), plain)
-    }
-
-    /// The same on the lane that threads share, where that is the caller's; apart, so that the other has
-    /// no choice to make.
-    pub(super) fn express_shared<C: Clock>(
-        &self,
-        clock: &C,
-        lane: Lane,
-        plain: PlainRequest,
-    ) -> Option<Result<Ticket, Refusal>> {
-        if self.rows.own_row(lane).is_some() {
+        let calm = self.calm_word();
+        if calm == 0 && matches!(plain.direction, Direction::In) {
+            // Each decision counts: nothing here is of use.
             return None;
         }
-        let row = self.rows.shared_row()?;
-        self.express_on(clock, (Lane::SHARED, row), plain)
-    }
-
-    #[inline(always)]
-    fn express_on<C: Clock>(
-        &self,
-        clock: &C,
-        (lane, row): (Lane, CounterRow),
-        plain: PlainRequest,
-    ) -> Option<Result<Ticket, Refusal>> {
+        let row = self.rows.own_row(lane)?;
         let slot = plain.slot;
         // Before anything that takes time, so that where these lines are far away they come together.
         row.cell(slot)?.fetch();
@@ -143,7 +130,13 @@ impl Gate {
             return None;
         }
         let desk = ExpressCounters::of(&row, slot, plain.direction)?;
-        if !self.is_calm(&desk, lane, now_ns) {
+        let is_calm = match desk.inbound {
+            Some((totals, _places)) => {
+                self.holds_calm(calm, now_ns) && (!totals.looks() || self.finds_room(lane))
+            }
+            None => self.seated(),
+        };
+        if !is_calm {
             return None;
         }
         let breaker = if is_short {
@@ -166,70 +159,12 @@ impl Gate {
         Some(Ok(Ticket::of(plain, now_ns, breaker)))
     }
 
-    /// Whether the scopes let a request in without a look at their limits.
-    #[inline(always)]
-    fn is_calm(&self, desk: &ExpressCounters, lane: Lane, now_ns: u64) -> bool {
-        match desk.inbound {
-            Some((totals, _places)) => {
-                self.is_calm_seat(now_ns, totals) || self.scopes_have_room(now_ns, lane)
-            }
-            None => self.seated(),
-        }
-    }
-
-    /// The express way of a plain concurrency rule, with or without a QPS limit: its place first, since a window that is
-    /// full is told by its exchange, which is the last thing that can fail. It begins where [`Gate::express`] gave no
-    /// answer: a call from there, even one that is never taken, costs a plain pass 13 instructions.
-    pub(crate) fn express_in_place<C: Clock>(
-        &self,
-        clock: &C,
-        lane: Lane,
-        plain: PlainRequest,
-    ) -> Option<Result<Ticket, Refusal>> {
-        let slot = plain.slot;
-        if !self.board.head(slot.index)?.needs.any(Needs::CONCURRENCY) {
-            return None;
-        }
-        let now_ns = clock.now_ns();
-        let (_view, record) = self.board.view_of(slot.index)?;
-        if record.needs.0 & !(Needs::QPS | Needs::CONCURRENCY) != 0
-            || !record.needs.any(Needs::CONCURRENCY)
-            || record.generation != slot.generation
-        {
-            return None;
-        }
-        let desk = ExpressCounters::of(&self.rows.row(lane)?, slot, plain.direction)?;
-        if !self.is_calm(&desk, lane, now_ns) {
-            return None;
-        }
-        let node = self.ledger.node(slot.index)?;
-        let limit = record.concurrency_limit;
-        let cell = match self.take_place(slot, ONE, limit, node.refused_lately(now_ns)) {
-            Ok(cell) => cell,
-            Err(inflight) => {
-                node.count_refused(ONE, (inflight, limit), now_ns);
-                desk.refuse(RefusalKind::Flow);
-                let refusal = Refusal::concurrency(record.concurrency_rule, inflight, limit);
-                return Some(Err(refusal.spread(now_ns)));
-            }
-        };
-        if record.needs.any(Needs::QPS) {
-            let at = (now_ns, record.qps_limit);
-            if let Err(refusal) = self.ask_window(clock, (lane, &desk, node), plain, at) {
-                cell.give_back();
-                return refusal.map(Err);
-            }
-        }
-        desk.admit_in_place();
-        Some(Ok(Ticket::of(plain, now_ns, 0)))
-    }
-
     /// Counts a pass in the window, or a refusal where that is full.
     ///
     /// # Errors
     /// The refusal, or `None` where that takes the long way; nothing was counted then.
     #[inline(always)]
-    fn ask_window<C: Clock>(
+    pub(super) fn ask_window<C: Clock>(
         &self,
         clock: &C,
         (lane, desk, node): (Lane, &ExpressCounters, Node),
@@ -303,7 +238,12 @@ impl Gate {
 
     /// The breaker is not closed. It refuses at once while it is open, but flow rules come before it.
     #[inline(never)]
-    fn refuse_open(&self, lane: Lane, plain: PlainRequest, now_ns: u64) -> Option<Refusal> {
+    pub(super) fn refuse_open(
+        &self,
+        lane: Lane,
+        plain: PlainRequest,
+        now_ns: u64,
+    ) -> Option<Refusal> {
         let slot = plain.slot;
         let (names, breaker) = self.board.short_names(slot.index)?;
         let state = self.ledger.state(names.breaker_state)?;

@@ -10,9 +10,11 @@
 //! race was lost. For one caller at a time that is Sentinel's order of events; for any number of
 //! callers no limit is exceeded in an aligned window.
 //!
-//! A resource with nothing but plain limits, or a QPS limit and a breaker, takes the express way (`express`) while
-//! its scopes are calm and the short way (`flow`) else, all others the walk through their rules (`walk`).
+//! A resource with nothing but plain limits, or a QPS limit and a breaker, takes the express way (`express`, and
+//! `closely` where its scopes are not calm). The first request of a lane and one that asks for more than a plain one take
+//! the short way (`flow`), all others the walk through their rules (`walk`).
 
+mod closely;
 mod degrade;
 mod express;
 mod flow;
@@ -30,7 +32,7 @@ mod walk;
 
 pub use part::Parts;
 pub use refusal::Refusal;
-pub use request::{Arg, BREAKERS, Pass, Request, RequestName, VALUES};
+pub use request::{Arg, BREAKERS, ClassAndOrigin, Pass, Request, RequestName, VALUES};
 pub use ticket::{PlainRequest, Ticket};
 pub use walk::WaitingDecision;
 
@@ -192,10 +194,8 @@ impl Gate {
     ) -> Step<'a> {
         let lane = lane::taken(lane);
         let plain = PlainRequest::of(slot, &request);
-        let express = plain.and_then(|plain| {
-            self.express_shared(clock, lane, plain)
-                .or_else(|| self.express_in_place(clock, lane, plain))
-        });
+        let caller = ClassAndOrigin::of(&request);
+        let express = plain.and_then(|plain| self.express_closely(clock, lane, plain, caller));
         match express {
             Some(Ok(ticket)) => return Step::Done(GateVerdict::Admitted(ticket.into())),
             Some(Err(refusal)) => return Step::Done(GateVerdict::Refused(refusal)),

@@ -37,18 +37,51 @@ pub struct RequestName {
     pub node: Option<Slot>,
 }
 
-impl Default for Request<'_> {
+impl Request<'_> {
     /// One inbound request of normal importance.
+    pub const PLAIN: Self = Self {
+        count: 1,
+        direction: Direction::In,
+        class: Class::Normal,
+        prioritized: false,
+        origin: RequestName::EMPTY,
+        context: RequestName::EMPTY,
+        args: &[],
+        waiting: None,
+    };
+}
+
+impl RequestName {
+    /// No name.
+    pub const EMPTY: Self = Self {
+        hash: 0,
+        node: None,
+    };
+}
+
+impl Default for Request<'_> {
+    /// [`Request::PLAIN`].
     fn default() -> Self {
+        Self::PLAIN
+    }
+}
+
+/// Who asks, as a scope in overload tells callers apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClassAndOrigin {
+    /// How important the request is.
+    pub class: Class,
+    /// [`tidegate_abi::board::name_hash`] of who calls; 0 = unknown.
+    pub origin: u64,
+}
+
+impl ClassAndOrigin {
+    /// The caller of a request.
+    #[inline]
+    pub const fn of(request: &Request<'_>) -> Self {
         Self {
-            count: 1,
-            direction: Direction::In,
-            class: Class::Normal,
-            prioritized: false,
-            origin: RequestName::default(),
-            context: RequestName::default(),
-            args: &[],
-            waiting: None,
+            class: request.class,
+            origin: request.origin.hash,
         }
     }
 }

@@ -5,10 +5,10 @@ use tidegate_abi::decision::{Class, Direction, LossMode, Outcome, Reason, ScopeS
 use tidegate_limits::fairness::{self, InFlightCounts, OverloadLimits, ServiceShare};
 use tidegate_limits::law::{FAR_OVER, is_surge};
 
-use super::{Ask, Gate, Pass, Refusal};
-use crate::board::AgentLife;
+use super::{Ask, ClassAndOrigin, Gate, Pass, Refusal};
+use crate::board::{AgentLife, ScopeBacklog};
 use crate::lane::{self, Lane};
-use crate::ledger::Totals;
+use crate::ledger::{ScopesHeld, Totals};
 use crate::sync::Ordering;
 
 /// The host's place among the scopes.
@@ -18,56 +18,72 @@ pub(super) const HOST: u32 = 0;
 /// from half the limit on before each, until it finds less.
 const LOOK_AFTER: u64 = 64;
 
+/// What the scopes take of an inbound request.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ScopeQuestion {
+    pub(super) now_ns: u64,
+    /// Of its lane.
+    pub(super) totals: Totals,
+    pub(super) caller: ClassAndOrigin,
+    /// What the caller knows to wait in its own accept queue.
+    pub(super) waiting: Option<u32>,
+}
+
 impl Gate {
     /// Checks the host and the caller's own scope. Mostly both are calm, which takes a few loads.
     #[inline(always)]
     pub(super) fn check_scopes<C>(&self, ask: &Ask<'_, C>) -> Result<(), Refusal> {
-        if self.is_calm_seat(ask.now_ns, ask.books.totals) {
+        let totals = ask.books.totals;
+        if self.is_calm_seat(ask.now_ns, totals) {
             return Ok(());
         }
-        self.check_scopes_closely(ask, self.own_scope())
+        self.check_scopes_closely(&ScopeQuestion {
+            now_ns: ask.now_ns,
+            totals,
+            caller: ClassAndOrigin::of(ask.request),
+            waiting: ask.request.waiting,
+        })
     }
 
     /// Whether the agent said of this seat lately that its scopes admit without a look, and none is due.
     #[inline(always)]
     pub(super) fn is_calm_seat(&self, now_ns: u64, totals: Totals) -> bool {
-        // Relaxed: one word says it all.
-        let word = self.chair[seat::CALM].load(Ordering::Relaxed);
-        CalmWord::holds(word, self.holder, now_ns) && !totals.looks()
+        self.holds_calm(self.calm_word(), now_ns) && !totals.looks()
     }
 
-    /// Whether the look that [`Gate::is_calm_seat`] left to be taken finds the host and the caller's own scope
-    /// far from their entry limits; where it does not, the long way looks closer.
+    /// What the agent said of this seat's scopes last, see [`CalmWord`].
+    #[inline(always)]
+    pub(super) fn calm_word(&self) -> u64 {
+        // Relaxed: one word says it all.
+        self.chair[seat::CALM].load(Ordering::Relaxed)
+    }
+
+    /// Whether a calm word is of this seat and of lately.
+    #[inline(always)]
+    pub(super) fn holds_calm(&self, calm: u64, now_ns: u64) -> bool {
+        CalmWord::holds(calm, self.holder, now_ns)
+    }
+
+    /// The look that is due in a calm seat: whether host and own scope are far from their entry limits. Where they are not,
+    /// the long way looks closer.
     #[cold]
     #[inline(never)]
-    pub(super) fn scopes_have_room(&self, now_ns: u64, lane: Lane) -> bool {
+    pub(super) fn finds_room(&self, lane: Lane) -> bool {
         let Some(totals) = self.rows.row(lane).map(|row| row.totals()) else {
             return false;
         };
         let own = self.own_scope();
-        let has_room = self.seated()
-            && self.board.agent_is_present(now_ns)
-            && (!totals.looks_each_time() || !self.is_limited(own))
-            && self.has_room(HOST)
-            && (own == HOST || self.has_room(own));
-        if has_room && totals.looks() {
+        let held = self.held(own, None);
+        let has_room = |scope: u32, held: InFlightCounts| {
+            let word = self.board.scope_word(scope);
+            ScopeWord::is_open(word)
+                || (ScopeWord::is_calm(word) && held.all < ScopeWord::unpack(word).entry / 2)
+        };
+        let has_room = has_room(HOST, held.host) && (own == HOST || has_room(own, held.own));
+        if has_room {
             totals.look_after(LOOK_AFTER);
         }
         has_room
-    }
-
-    /// Whether the host or the caller's own scope has a limit at all.
-    fn is_limited(&self, own: u32) -> bool {
-        ![HOST, own]
-            .map(|scope| self.board.scope_word(scope))
-            .into_iter()
-            .all(ScopeWord::is_open)
-    }
-
-    fn has_room(&self, scope: u32) -> bool {
-        let word = self.board.scope_word(scope);
-        let is_far = || self.held(scope, None).all < ScopeWord::unpack(word).entry / 2;
-        ScopeWord::is_open(word) || (ScopeWord::is_at_rest(word) && is_far())
     }
 
     /// Takes an admitted request out of what its scopes hold. Until it is given back it goes on to hold what rules gave
@@ -91,57 +107,87 @@ impl Gate {
             || (own != HOST && !ScopeWord::is_calm(self.board.scope_word(own)))
     }
 
-    /// What a scope and the caller's service in it hold: in flight, or waiting to be accepted (the law's N).
-    /// The scope's has what other tenants held in the last tick. `known` = what the caller knows to wait in its
-    /// own accept queue.
-    fn held(&self, scope: u32, known: Option<u32>) -> InFlightCounts {
-        let held = self.ledger.scope_held(&self.board, scope, self.seat);
-        let waiting = known.unwrap_or_else(|| self.board.accept_queue(scope));
+    /// What the host and the caller's own scope hold, and of that the caller's service: in flight, or waiting to be
+    /// accepted (the law's N). A scope's has what other tenants held in the last tick. `known` = what the caller knows
+    /// to wait in its own accept queue.
+    fn held(&self, own: u32, known: Option<u32>) -> ScopesHeld {
+        let held = self.ledger.scopes_held(&self.board, self.seat);
+        let in_host = self.board.beside(HOST);
+        let in_own = if own == HOST {
+            in_host
+        } else {
+            self.board.beside(own)
+        };
         // A service without a cgroup of its own that shows no listener is taken for the one that they
         // wait for: nothing tells whose they are.
-        let own = self.board.seat_scope(self.seat);
-        let of_own = known.unwrap_or_else(|| self.board.accept_queue(own));
-        let others = self.board.others(scope);
-        InFlightCounts {
-            all: held.all.saturating_add(waiting).saturating_add(others),
-            own: held.own.saturating_add(of_own),
+        let of_own = known.unwrap_or(in_own.waiting);
+        let with_queue = |held: InFlightCounts, beside: ScopeBacklog| {
+            let waiting = known.unwrap_or(beside.waiting);
+            let all = held.all.saturating_add(waiting);
+            InFlightCounts {
+                all: all.saturating_add(beside.others),
+                own: held.own.saturating_add(of_own),
+            }
+        };
+        ScopesHeld {
+            host: with_queue(held.host, in_host),
+            own: with_queue(held.own, in_own),
         }
     }
 
-    #[inline(never)]
-    fn check_scopes_closely<C>(&self, ask: &Ask<'_, C>, own: u32) -> Result<(), Refusal> {
-        match self.board.agent_life(ask.now_ns) {
+    /// The same where the seat is not calm.
+    ///
+    /// # Errors
+    /// A scope refuses.
+    pub(super) fn check_scopes_closely(&self, arrival: &ScopeQuestion) -> Result<(), Refusal> {
+        match self.board.agent_life(arrival.now_ns) {
             AgentLife::Present | AgentLife::Grace | AgentLife::Lost(LossMode::Last) => {}
-            AgentLife::Lost(LossMode::Open) => {
-                self.ledger.count_without_agent(self.seat);
-                return Ok(());
-            }
-            AgentLife::Lost(LossMode::Closed) => {
-                self.ledger.count_without_agent(self.seat);
-                return shed(ask, Refusal::scope(Reason::AgentLost, 0, 0));
-            }
+            AgentLife::Lost(mode) => return self.check_without_agent(mode, arrival),
         }
-        let totals = ask.books.totals;
+        let totals = arrival.totals;
         let looks = totals.looks();
         if looks {
             // Unless one of the scopes is near.
             totals.look_after(LOOK_AFTER);
         }
-        self.check_scope(HOST, looks, ask)?;
-        if own == HOST {
-            return Ok(());
+        let own = self.own_scope();
+        let host_word = self.board.scope(HOST);
+        let own_word = (own != HOST).then(|| self.board.scope(own));
+        let held = if counts(host_word, looks) || own_word.is_some_and(|word| counts(word, looks)) {
+            self.held(own, arrival.waiting)
+        } else {
+            ScopesHeld::default()
+        };
+        self.check_scope(HOST, (host_word, held.host), looks, arrival)?;
+        match own_word {
+            Some(word) => self.check_scope(own, (word, held.own), looks, arrival),
+            None => Ok(()),
         }
-        self.check_scope(own, looks, ask)
     }
 
-    fn check_scope<C>(&self, scope: u32, looks: bool, ask: &Ask<'_, C>) -> Result<(), Refusal> {
-        let word = self.board.scope(scope);
+    #[cold]
+    fn check_without_agent(&self, mode: LossMode, arrival: &ScopeQuestion) -> Result<(), Refusal> {
+        self.ledger.count_without_agent(self.seat);
+        match mode {
+            LossMode::Open | LossMode::Last => Ok(()),
+            LossMode::Closed => shed(arrival, Refusal::scope(Reason::AgentLost, 0, 0)),
+        }
+    }
+
+    #[inline(always)]
+    fn check_scope(
+        &self,
+        scope: u32,
+        (word, held): (ScopeWord, InFlightCounts),
+        looks: bool,
+        arrival: &ScopeQuestion,
+    ) -> Result<(), Refusal> {
         let verdict = match word.state {
-            ScopeState::Healthy | ScopeState::Cold if looks || word.near => {
-                self.check_healthy(scope, word, ask)
+            ScopeState::Healthy | ScopeState::Cold if counts(word, looks) => {
+                self.check_healthy(scope, (word, held), arrival)
             }
             ScopeState::Healthy | ScopeState::Cold => Ok(()),
-            ScopeState::Overload => self.check_overload(scope, word, ask),
+            ScopeState::Overload => self.check_overload(scope, (word, held), arrival),
             ScopeState::Reject => Err(Refusal::scope(Reason::Reject, 0, 0)),
         };
         match verdict {
@@ -150,7 +196,7 @@ impl Gate {
                 self.ledger.count_observed(scope);
                 Ok(())
             }
-            Err(refusal) => shed(ask, refusal),
+            Err(refusal) => shed(arrival, refusal),
         }
     }
 
@@ -158,24 +204,21 @@ impl Gate {
     /// wide limit is reached and the CPU is short or it was reached in a surge, or far over it in any case. The limit
     /// of a cold scope is a guess, so far over it alone says nothing there.
     #[inline(always)]
-    fn check_healthy<C>(
+    fn check_healthy(
         &self,
         scope: u32,
-        word: ScopeWord,
-        ask: &Ask<'_, C>,
+        (word, held): (ScopeWord, InFlightCounts),
+        arrival: &ScopeQuestion,
     ) -> Result<(), Refusal> {
-        if word.entry >= ScopeWord::LIMIT_MAX {
-            return Ok(());
-        }
-        let held = self.held(scope, ask.request.waiting);
         if held.all >= word.entry / 2 {
-            ask.books.totals.look_each_time();
+            arrival.totals.look_each_time();
         }
         let far =
             word.state == ScopeState::Healthy && held.all >= word.entry.saturating_mul(FAR_OVER);
-        if held.all >= word.entry && (word.short || far || self.surges(scope, held.all, ask.now_ns))
+        if held.all >= word.entry
+            && (word.short || far || self.surges(scope, held.all, arrival.now_ns))
         {
-            let admitted = fairness::admits_at_entry(limits(word), ask.request.class, held);
+            let admitted = fairness::admits_at_entry(limits(word), arrival.caller.class, held);
             return verdict(admitted, held.all, word.tight);
         }
         Ok(())
@@ -190,24 +233,23 @@ impl Gate {
     }
 
     /// The tight limit of a scope in overload, divided among classes and services.
-    fn check_overload<C>(
+    #[inline(always)]
+    fn check_overload(
         &self,
         scope: u32,
-        word: ScopeWord,
-        ask: &Ask<'_, C>,
+        (word, held): (ScopeWord, InFlightCounts),
+        arrival: &ScopeQuestion,
     ) -> Result<(), Refusal> {
         if word.entry >= ScopeWord::LIMIT_MAX {
             // Not the adaptive law, or next to nothing is offered: one limit for all.
-            let held = self.held(scope, ask.request.waiting).all;
-            return verdict(held < word.tight, held, word.tight);
+            return verdict(held.all < word.tight, held.all, word.tight);
         }
-        let (class, origin) = (ask.request.class, ask.request.origin.hash);
+        let ClassAndOrigin { class, origin } = arrival.caller;
         let keyed = origin != 0;
         // Who cannot be told apart is cut at random.
-        let key = if keyed { origin } else { ask.now_ns };
+        let key = if keyed { origin } else { arrival.now_ns };
         let level = fairness::level(class, key);
         let cutoff = self.board.scope_cutoff(scope);
-        let held = self.held(scope, ask.request.waiting);
         let share = self.board.seat_share(self.seat, scope == HOST);
         let share = share.map_or(ServiceShare::ALL, |ShareWord { guaranteed, limit }| {
             ServiceShare { guaranteed, limit }
@@ -216,6 +258,17 @@ impl Gate {
         let under = (!admitted).then_some(level < cutoff);
         self.ledger.count_offered(scope, class, keyed, under);
         verdict(admitted, held.all, word.tight)
+    }
+}
+
+/// Whether what a scope holds is to be summed for a decision.
+const fn counts(word: ScopeWord, looks: bool) -> bool {
+    match word.state {
+        ScopeState::Healthy | ScopeState::Cold => {
+            (looks || word.near) && word.entry < ScopeWord::LIMIT_MAX
+        }
+        ScopeState::Overload => true,
+        ScopeState::Reject => false,
     }
 }
 
@@ -236,9 +289,10 @@ fn verdict(admitted: bool, held: u32, tight: u32) -> Result<(), Refusal> {
 
 /// A probe within its budget is let through, everything else is refused.
 #[cold]
-fn shed<C>(ask: &Ask<'_, C>, refusal: Refusal) -> Result<(), Refusal> {
-    if matches!(ask.request.class, Class::Probe) && ask.books.totals.takes_probe(ask.now_ns) {
+fn shed(arrival: &ScopeQuestion, refusal: Refusal) -> Result<(), Refusal> {
+    let ScopeQuestion { now_ns, totals, .. } = *arrival;
+    if matches!(arrival.caller.class, Class::Probe) && totals.takes_probe(now_ns) {
         return Ok(());
     }
-    Err(refusal.spread(ask.now_ns))
+    Err(refusal.spread(now_ns))
 }

@@ -11,7 +11,7 @@ use crate::lane::{self, Lane};
 use crate::sync::{Ordering, Word};
 
 /// Mask of everything in a cell word but the count.
-const TAG_MASK: u64 = CellWord::ONE - 1;
+pub(super) const TAG_MASK: u64 = CellWord::ONE - 1;
 
 /// How a lane's words are written, and for whom.
 #[derive(Debug, Clone, Copy)]
@@ -327,11 +327,6 @@ impl Totals {
     #[inline(always)]
     pub fn looks(&self) -> bool {
         self.all_passed() >= self.line[total::NEXT_LOOK].load(Ordering::Relaxed)
-    }
-
-    /// Whether it looks before each, since it found a scope near its entry limit.
-    pub fn looks_each_time(&self) -> bool {
-        self.line[total::NEXT_LOOK].load(Ordering::Relaxed) == 0
     }
 
     /// Looks again after so many admissions.

@@ -18,7 +18,7 @@ pub use cell::{Cell, CounterRow, InFlightWord, SeatRows, Totals};
 pub use item::ItemState;
 pub use node::{BUCKET, Node, WindowAdmission};
 pub use state::{BreakerChanges, LastRefused, RuleState};
-pub use sums::{NodeCounts, ScopeCounts};
+pub use sums::{NodeCounts, ScopeCounts, ScopesHeld};
 pub use times::NodeTimes;
 pub use values::{StepResult, ValueKey};
 

@@ -1,11 +1,12 @@
 //! Sums over seats and lanes: what is in flight, and what the agent reports.
 
-use tidegate_abi::board::SeatWord;
+use tidegate_abi::board::{SeatWord, seat};
 use tidegate_abi::decision::RefusalKind;
 use tidegate_abi::ledger::{CellWord, cell as cell_field, total};
 use tidegate_limits::fairness::InFlightCounts;
 
 use super::Ledger;
+use super::cell::TAG_MASK;
 use crate::board::{Board, Slot, split};
 use crate::sync::{Ordering, Word, peek};
 
@@ -43,6 +44,15 @@ pub struct ScopeCounts {
     pub shed: u64,
 }
 
+/// What is in flight in the host and in a scope of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ScopesHeld {
+    /// In the host.
+    pub host: InFlightCounts,
+    /// In the scope.
+    pub own: InFlightCounts,
+}
+
 impl Ledger {
     /// Requests in flight on a node: over living seats, the sum of their lanes.
     #[inline]
@@ -77,14 +87,10 @@ impl Ledger {
     /// Inbound requests in flight of one seat.
     #[inline]
     pub fn seat_inflight(&self, seat: u32, word: SeatWord) -> u32 {
-        let tag = CellWord {
-            seat: word.generation,
-            slot: 0,
-            inflight: 0,
-        };
-        self.sum_lanes(seat, word, |row| {
-            Some((&self.totals.get(row)?[total::INFLIGHT], tag))
-        })
+        let first = self.geometry.row(seat, 0).unwrap_or(usize::MAX);
+        let lanes = usize::try_from(self.geometry.lanes()).unwrap_or(0);
+        let rows = first..first.saturating_add(lanes);
+        inbound(self.totals.get(rows).unwrap_or(&[]), word.generation)
     }
 
     /// Inbound requests in flight in a scope; scope 0 is the host and has them all.
@@ -100,32 +106,44 @@ impl Ledger {
         sum
     }
 
-    /// Inbound requests in flight in a scope, and those of them that the service in `seat` holds. In the
-    /// host a service is what shares a scope of its own, elsewhere what shares a name.
+    /// Inbound requests in flight in the host and in the scope of `seat`, and those of them that its service holds. In
+    /// the host a service is what shares a scope of its own, elsewhere what shares a name.
     #[inline]
-    pub fn scope_held(&self, board: &Board, scope: u32, seat: u32) -> InFlightCounts {
-        let (own_scope, service) = (board.seat_scope(seat), board.seat_service(seat));
-        let by_scope = scope == 0 && own_scope != 0;
-        let mut held = InFlightCounts::default();
-        for other in 0..board.seats_used() {
-            let word = board.seat(other);
-            let other_scope = board.seat_scope(other);
-            if !word.live || (scope != 0 && other_scope != scope) {
+    pub fn scopes_held(&self, board: &Board, seat: u32) -> ScopesHeld {
+        let (scope, service) = (board.seat_scope(seat), board.seat_service(seat));
+        let (mut host, mut own) = (InFlightCounts::default(), InFlightCounts::default());
+        let lanes = usize::try_from(self.geometry.lanes()).unwrap_or(0);
+        let mut rows = self.totals;
+        for seat in board.seats_in_use() {
+            let Some((of_seat, rest)) = rows.split_at_checked(lanes) else {
+                break;
+            };
+            rows = rest;
+            // Acquire: pairs with the Release in `SeatWriter::seat`; a new holder finds a clean row.
+            let word = SeatWord::unpack(seat[seat::IDENTITY].load(Ordering::Acquire));
+            let inflight = if word.live {
+                inbound(of_seat, word.generation)
+            } else {
+                0
+            };
+            if inflight == 0 {
                 continue;
             }
-            let inflight = self.seat_inflight(other, word);
-            held.all = held.all.saturating_add(inflight);
-            let same =
-                other_scope == own_scope && (by_scope || board.seat_service(other) == service);
-            if same {
-                held.own = held.own.saturating_add(inflight);
+            host.all = host.all.saturating_add(inflight);
+            // Relaxed: written before the seat is used.
+            if split(seat[seat::SCOPE].load(Ordering::Relaxed)).0 != scope {
+                continue;
+            }
+            own.all = own.all.saturating_add(inflight);
+            if seat[seat::SERVICE].load(Ordering::Relaxed) == service {
+                own.own = own.own.saturating_add(inflight);
             }
         }
-        held
+        host.own = if scope == 0 { own.own } else { own.all };
+        ScopesHeld { host, own }
     }
 
-    /// Sums the lanes of a seat, modulo 2^24. A permit may be given back on another lane than it was
-    /// taken on; a sum that reads below zero caught one half of that and stands for zero.
+    /// Sums the lanes of a seat.
     #[inline]
     fn sum_lanes<'w>(
         &self,
@@ -149,12 +167,7 @@ impl Ledger {
                 sum = sum.wrapping_add(seen.inflight);
             }
         }
-        let sum = sum & CellWord::COUNT_MASK;
-        if sum > CellWord::COUNT_MASK / 2 {
-            0
-        } else {
-            sum
-        }
+        whole(sum)
     }
 
     /// Whether this holder of the seat ever used the lane. Cells of lanes never used are holes of the
@@ -228,6 +241,39 @@ impl Ledger {
         let mut counts = ScopeCounts::default();
         counts.add_seat(self, board, seat);
         counts
+    }
+}
+
+/// Inbound requests in flight of a holder of a seat with these lanes.
+#[inline(always)]
+fn inbound(lanes: &[[Word; total::WORDS]], generation: u32) -> u32 {
+    let tag = CellWord {
+        seat: generation,
+        slot: 0,
+        inflight: 0,
+    }
+    .pack();
+    // The word that marks a lane as used by this holder is the one that is summed.
+    let sum = lanes.iter().fold(0_u64, |sum, totals| {
+        // Acquire: pairs with the AcqRel and Release in `Row::add_inflight`.
+        let seen = totals[total::INFLIGHT].load(Ordering::Acquire);
+        let counts = seen & TAG_MASK == tag;
+        sum.wrapping_add(if counts { seen >> COUNT_BIT } else { 0 })
+    });
+    whole(CellWord::unpack(sum.wrapping_shl(COUNT_BIT)).inflight)
+}
+
+/// First bit of the count in a cell's word.
+const COUNT_BIT: u32 = CellWord::ONE.trailing_zeros();
+
+/// A sum of lanes, modulo 2^24. A permit may be given back on another lane than it was taken on; a sum that reads below
+/// zero caught one half of that and stands for zero.
+const fn whole(sum: u32) -> u32 {
+    let sum = sum & CellWord::COUNT_MASK;
+    if sum > CellWord::COUNT_MASK / 2 {
+        0
+    } else {
+        sum
     }
 }
 

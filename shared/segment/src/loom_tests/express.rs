@@ -14,7 +14,7 @@ use crate::board::{
     BoardRule, CompiledRules, FlowLimit, FlowRule, OriginTest, ResourceRecord, RuleKind, Slot,
     Subject,
 };
-use crate::gate::{Gate, PlainRequest, Refusal, Ticket};
+use crate::gate::{ClassAndOrigin, Gate, PlainRequest, Refusal, Request, Ticket};
 use crate::lane::Lane;
 use crate::sync::Ordering;
 
@@ -30,7 +30,9 @@ fn express(gate: &Gate, slot: Slot) -> Result<Ticket, Refusal> {
     };
     let answer = gate.express(&NOW, LANE, plain);
     answer
-        .or_else(|| gate.express_in_place(&NOW, LANE, plain))
+        .or_else(|| {
+            gate.express_closely(&NOW, LANE, plain, ClassAndOrigin::of(&Request::default()))
+        })
         .unwrap()
 }
 

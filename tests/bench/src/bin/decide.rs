@@ -47,7 +47,8 @@ fn main() -> ExitCode {
     }
     let gate = pages.gate();
     // Lanes, cells and breakers are as they are after the first calls.
-    for _call in 0..64 {
+    // The 64th has been looked at closely.
+    for _call in 0..70 {
         if let Some(pass) = enter(&gate, slot) {
             exit(&gate, &pass, outcome);
         }
