@@ -9,6 +9,7 @@ pub mod config;
 pub mod control;
 pub mod door;
 pub mod ebpf;
+pub mod event;
 pub mod host;
 pub mod journal;
 pub mod places;

@@ -5,6 +5,7 @@ mod bench;
 mod check;
 mod doctor;
 mod enter;
+mod events;
 mod explain;
 mod output;
 mod place;
@@ -12,6 +13,7 @@ mod replay;
 mod run;
 #[cfg(test)]
 mod screens;
+mod since;
 mod status;
 
 use std::process::ExitCode;
@@ -62,6 +64,8 @@ enum Command {
     Doctor(doctor::Options),
     /// Show whether anything is wrong, and what the agent measures and decides
     Status(status::Options),
+    /// Show what has happened: states, breakers, rules, clients, faults
+    Events(events::Options),
     /// Show the rules of a resource, what each refused, and its state
     Explain(explain::Options),
     /// Ask the agent once, as a service would
@@ -99,6 +103,7 @@ pub fn main() -> ExitCode {
         Command::Check(options) => check::run(&options),
         Command::Doctor(options) => doctor::run(&options),
         Command::Status(options) => status::run(&options),
+        Command::Events(options) => events::run(&options),
         Command::Explain(options) => explain::run(&options),
         Command::Enter(options) => enter::run(&options),
         Command::Replay(options) => replay::run(&options),

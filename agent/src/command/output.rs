@@ -46,16 +46,26 @@ pub(super) fn end(done: Result<(), Failure>) -> ExitCode {
 
 /// Prints text for people to standard output. Whoever reads it may have seen enough (`| head`): that is no failure.
 pub(super) fn say(text: impl Display) {
-    print(&plain::lines(&text.to_string()));
+    let _enough: bool = is_said(text);
 }
 
 /// The same for JSON, which programs read and terminals show.
 pub(super) fn say_json(text: impl Display) {
-    print(&plain::json(&text.to_string()));
+    let _enough: bool = is_said_in_json(text);
 }
 
-fn print(text: &str) {
-    let _enough: io::Result<()> = writeln!(io::stdout().lock(), "{text}");
+/// Prints like [`say`]; false if nobody reads any more.
+pub(super) fn is_said(text: impl Display) -> bool {
+    print(&plain::lines(&text.to_string())).is_ok()
+}
+
+/// Prints like [`say_json`]; false if nobody reads any more.
+pub(super) fn is_said_in_json(text: impl Display) -> bool {
+    print(&plain::json(&text.to_string())).is_ok()
+}
+
+fn print(text: &str) -> io::Result<()> {
+    writeln!(io::stdout().lock(), "{text}")
 }
 
 /// Prints to standard error.

@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 
 use crate::control::Handle;
 use crate::ebpf::Telemetry;
+use crate::event::book::EventBook;
 use crate::telemetry::config_warnings::ConfigWarnings;
 use crate::telemetry::facts::Facts;
 use crate::telemetry::reload::LastReading;
@@ -36,6 +37,8 @@ pub struct AgentState {
     pub kernel: Option<Telemetry>,
     /// Metrics that live between scrapes.
     pub metrics: Arc<Metrics>,
+    /// What has happened.
+    pub events: Arc<EventBook>,
     /// When the agent started.
     pub started: Instant,
     /// Time between two ticks.
@@ -107,6 +110,7 @@ pub(crate) mod tests {
             control: Arc::new(control),
             kernel: None,
             metrics: Arc::new(Metrics::new().unwrap()),
+            events: Arc::new(EventBook::new(Duration::ZERO)),
             started: Instant::now(),
             tick: Duration::from_millis(100),
             permit_time_to_live: Duration::from_mins(1),

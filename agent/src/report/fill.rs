@@ -51,6 +51,9 @@ pub fn scrape(context: &AgentState, tenants: &[NamedTenant]) -> Scrape {
     scrape.set_count(MetricId::RecordingLost, &[], snapshot.recording_lost);
     let begun_anew = snapshot.recordings_begun_anew;
     scrape.set_count(MetricId::RecordingBegunAnew, &[], begun_anew);
+    for (kind, count) in context.events.counts().filter(|(_kind, count)| *count > 0) {
+        scrape.set_count(MetricId::Events, &[kind.name()], count);
+    }
     fill_process(&mut scrape);
     scrape
 }

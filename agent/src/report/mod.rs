@@ -1,6 +1,7 @@
 //! What the agent tells of itself and its decisions: one shape for HTTP and for the subcommands.
 
 pub mod ebpf;
+pub mod events;
 pub mod explain;
 pub mod facts;
 pub mod fill;

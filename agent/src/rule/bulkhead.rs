@@ -90,14 +90,14 @@ impl RuleSet {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::rule::QuirksOption;
     use crate::rule::expiry::ClockMoment;
     use crate::rule_source::form::read;
     use crate::schema::source::Source;
 
-    fn set(text: &str) -> RuleSet {
+    pub(in crate::rule) fn set(text: &str) -> RuleSet {
         let read = read("a.toml".as_ref(), &Source::new("a.toml", text));
         assert_eq!(read.faults, []);
         RuleSet::build(read.rules, QuirksOption::None).unwrap()

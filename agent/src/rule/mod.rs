@@ -8,6 +8,7 @@ pub mod amount;
 pub mod authority;
 mod bounds;
 pub mod bulkhead;
+pub mod changed;
 mod circle;
 pub mod cluster;
 pub mod degrade;

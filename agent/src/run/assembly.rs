@@ -21,6 +21,7 @@ use crate::control::{self, Driver, Handle, Plan, Ticking};
 use crate::door::handed::Handed;
 use crate::door::{self, Doors, gate_socket};
 use crate::ebpf::{self, Telemetry};
+use crate::event::book::EventBook;
 use crate::host::AgentState;
 use crate::host::tenants::{Conditions, NamedTenant, Tenants};
 use crate::procfs::Roots;
@@ -44,8 +45,10 @@ pub(super) struct Assembly {
 }
 
 /// Makes an agent. Runs inside the runtime.
-pub(super) async fn assemble(options: RunOptions) -> Result<Assembly, RunEnd> {
-    let started = Instant::now();
+pub(super) async fn assemble(
+    options: RunOptions,
+    events: Arc<EventBook>,
+) -> Result<Assembly, RunEnd> {
     let keep = RuleKeep::start(&options.state);
     let config = begin_config::begin(&options, &keep)?;
     let Opened {
@@ -55,7 +58,7 @@ pub(super) async fn assemble(options: RunOptions) -> Result<Assembly, RunEnd> {
     } = *open_doors(&config.loaded.config, &options.directory)?;
     let directory = options.directory.clone();
     let feed = Box::pin(RuleFeed::open(&config.loaded.config)).await;
-    let begun = begin(options, started, config, keep, &mut doors, &feed, left);
+    let begun = begin(options, config, keep, events, &mut doors, &feed, left);
     let begun = Box::pin(begun).await;
     let sockets = Sockets { directory, handed };
     let (keeper, ticking, recorder) = begun.inspect_err(|_ended| sockets.remove())?;
@@ -100,6 +103,7 @@ async fn begin(
     started: Instant,
     begun_config: Box<BegunConfig>,
     keep: RuleKeep,
+    events: Arc<EventBook>,
     doors: &mut Doors,
     feed: &RuleFeed,
     left: Box<LeftBehind>,
@@ -134,12 +138,13 @@ async fn begin(
         control: Arc::new(handle),
         kernel,
         metrics,
+        events,
         started,
         tick: config.tick,
         permit_time_to_live: config.http.permit_time_to_live,
         max_wait: config.http.max_wait,
         warnings: ConfigWarnings::default(),
-        facts: Box::new(Mutex::new(facts)),
+        facts,
         reload: LastReading::default(),
     });
     context.warnings.set(warnings);
@@ -212,8 +217,8 @@ fn facts(
     config: &Config,
     rules: usize,
     sources: Vec<SourceFacts>,
-) -> Facts {
-    Facts {
+) -> Box<Mutex<Facts>> {
+    Box::new(Mutex::new(Facts {
         directory: directory.to_owned(),
         config_file: config_file.map(Path::to_owned),
         rules_directory: config.rules.dir.clone(),
@@ -225,7 +230,7 @@ fn facts(
             .metrics_enabled
             .then_some(config.http.metrics_listen),
         missing_socket: None,
-    }
+    }))
 }
 
 /// The default tenant and those of the configuration, with the role of the tick on each one's pages.

@@ -55,6 +55,7 @@ pub(super) struct Keeper {
     /// By the names of the tenants.
     breakers: BTreeMap<Arc<str>, BreakerWatch>,
     busy: told::Busy,
+    lost: told::Lost,
     bulkheads: BulkheadKeeper,
     escalations: Escalations,
     /// Tenths of a second that were tended.
@@ -90,6 +91,7 @@ impl Keeper {
             live: LiveLine::new(),
             breakers: BTreeMap::new(),
             busy: told::Busy::default(),
+            lost: told::Lost::default(),
             bulkheads: BulkheadKeeper::default(),
             escalations: Escalations::default(),
             tenths: 0,
@@ -243,6 +245,14 @@ impl Keeper {
     pub(super) fn tell_start(&self, directory: &Path) {
         if self.live.on_terminal() {
             print(&start_text::places(self, directory));
+            let version = env!("CARGO_PKG_VERSION");
+            tracing::debug!(
+                event = "started",
+                kept = true,
+                version,
+                rules = self.rules,
+                "serves"
+            );
         } else {
             tracing::info!(
                 event = "started",
@@ -264,6 +274,7 @@ impl Keeper {
             told::scope(&mut self.busy, &event, &snapshot);
         }
         self.busy.tell(&snapshot);
+        self.lost.tell(&snapshot);
         let (now_ns, idle) = (monotonic_ns(), self.config.pages.idle_time);
         for named in self.context.tenants.iter() {
             let tenant = &named.tenant;

@@ -1,14 +1,19 @@
 //! Where the log goes: standard error, one structured line for each event.
 
 use std::io::{self, IsTerminal as _, stderr, stdout};
+use std::sync::Arc;
 
 use tracing::{Level, Metadata};
-use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::{Directive, LevelFilter};
-use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::{MakeWriter, layer};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _, registry};
 
 use super::live;
 use super::outlet::{self, Stream};
+use crate::event::book::EventBook;
+use crate::event::listen::listener;
 use crate::journal::{self, Priority};
 use crate::plain::plain;
 
@@ -16,7 +21,8 @@ use crate::plain::plain;
 const VARIABLE: &str = "TIDEGATE_LOG";
 
 /// Begins to log. A second beginning in one process changes nothing.
-pub(super) fn begin() {
+/// What has a name is taken down in the book of events, too.
+pub(super) fn begin(events: &Arc<EventBook>) {
     outlet::begin();
     let terminal = stderr().is_terminal();
     let given = std::env::var(VARIABLE).unwrap_or_default();
@@ -25,19 +31,22 @@ pub(super) fn begin() {
     let filter = EnvFilter::builder()
         .with_default_directive(LevelFilter::INFO.into())
         .parse_lossy(directives);
-    let log = tracing_subscriber::fmt()
+    let log = layer()
         .with_writer(Writer { colored: terminal })
         .with_ansi(terminal)
         .with_target(false)
-        .with_env_filter(filter)
         // They would go to standard error too: where that is a full disk, telling of them ends the agent.
         .log_internal_errors(false);
     // Under systemd the journal has the time of each line.
-    let begun = if journal::is_stderr() {
-        log.without_time().try_init()
+    let log = if journal::is_stderr() {
+        log.without_time().boxed()
     } else {
-        log.try_init()
+        log.boxed()
     };
+    let begun = registry()
+        .with(log.with_filter(filter))
+        .with(listener(Arc::clone(events)))
+        .try_init();
     if let Err(error) = begun {
         tracing::debug!(event = "log_taken", %error, "another logger is installed already");
     }

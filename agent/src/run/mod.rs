@@ -28,10 +28,13 @@ mod told;
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::background::END_WITHIN;
+use crate::calendar::unix_now;
 use crate::config::ConfigRequest;
 use crate::door::{self, open_files};
+use crate::event::book::EventBook;
 use crate::procfs::Roots;
 use crate::schema::fault::Fault;
 
@@ -92,18 +95,19 @@ fn system(what: &'static str) -> impl Fn(io::Error) -> RunEnd {
 /// # Errors
 /// It could not start, or a part of it failed.
 pub fn run(options: RunOptions) -> Result<(), RunEnd> {
-    log::begin();
-    let done = run_logging(options);
+    let events = Arc::new(EventBook::new(unix_now()));
+    log::begin(&events);
+    let done = run_logging(options, events);
     outlet::end();
     done
 }
 
-fn run_logging(options: RunOptions) -> Result<(), RunEnd> {
+fn run_logging(options: RunOptions, events: Arc<EventBook>) -> Result<(), RunEnd> {
     close_to_debuggers();
     open_files::raise_limit()?;
     let runtime = door::runtime().map_err(system("cannot start the runtime"))?;
     // On the heap: the parts of an agent are too much for a stack frame.
-    let assembled = runtime.block_on(Box::pin(assembly::assemble(options)));
+    let assembled = runtime.block_on(Box::pin(assembly::assemble(options, events)));
     let done = assembled.and_then(|assembled| runtime.block_on(Box::pin(serve::serve(assembled))));
     // A look into a file may hang where the file is; nobody is left to need it.
     runtime.shutdown_timeout(END_WITHIN);

@@ -8,6 +8,7 @@ use tidegate_segment::clock::monotonic_ns;
 
 use super::rule_feed::RuleFeed;
 use super::rule_keep::RuleKeep;
+use super::told;
 use crate::config::{Config, ConfigRequest, LoadedConfig};
 use crate::control::{Handle, Plan};
 use crate::host::tenants::{NamedTenant, Tenants};
@@ -58,7 +59,10 @@ async fn rules_of(
     let rules = own.build(own.of_all(feed.last()))?;
     let index = named.tenant.directory().rule_index();
     feed.sources().check_successor(own, &rules, index.rules())?;
+    let old = Arc::clone(index.rules());
     let count = begin(rules, &named.tenant, &origins(own, feed.last())).await?;
+    let index = named.tenant.directory().rule_index();
+    told::rules(&named.name, index.rules(), &old);
     keep.keep(&named.name, own.of_all(feed.last()));
     Ok(count)
 }

@@ -8,7 +8,8 @@ use tidegate_limits::breaker::BreakerState;
 
 use crate::control::{Event, ScopeSnapshot, Snapshot};
 use crate::report::why;
-use crate::rule::Body;
+use crate::rule::changed::{RuleChangeWord, changes};
+use crate::rule::{Body, RuleSet};
 use crate::tenant::Tenant;
 use crate::tenant::breakers::{BreakerEvent, BreakerNow};
 use crate::words::many;
@@ -43,7 +44,9 @@ impl Busy {
                 let words = [why::BUSY, now.published.state.name()];
                 let text = state(&now.name, words, why::cause(now).as_deref(), None);
                 let cause = now.published.cause.name();
-                tracing::warn!(event = "scope_state", cause, "{text}");
+                let [from, to] = words;
+                let scope = &*now.name;
+                tracing::warn!(event = "scope_state", scope, from, to, cause, "{text}");
             }
         }
     }
@@ -64,10 +67,12 @@ pub(super) fn scope(busy: &mut Busy, event: &Event, snapshot: &Snapshot) {
             let words = busy.words(scope, [*from, *to], now);
             let observed = only_observed([*from, *to], *observed);
             let text = state(scope, words, why.as_deref(), observed);
-            tracing::warn!(event = "scope_state", cause = cause.name(), "{text}");
+            let ([from, to], scope, cause) = (words, &**scope, cause.name());
+            tracing::warn!(event = "scope_state", scope, from, to, cause, "{text}");
         }
         Event::Ineffective { scope, cause } => tracing::warn!(
             event = "shedding_ineffective",
+            scope = &**scope,
             cause = cause.name(),
             "{scope}: shedding does not lower the pressure; only the entry limit is in force for now"
         ),
@@ -134,7 +139,80 @@ fn only_observed([from, to]: [ScopeState; 2], observed: Option<u64>) -> Option<S
 /// Logs a change of a breaker of a tenant.
 pub(super) fn breaker(tenant: &Tenant, name: &str, change: &BreakerEvent) {
     let text = breaker_text(&change.now, tripped(tenant, &change.now).as_deref());
-    tracing::warn!(event = "breaker_state", tenant = name, "{text}");
+    let BreakerNow {
+        resource,
+        rule,
+        state,
+        ..
+    } = &change.now;
+    let (resource, rule, to) = (&**resource, &**rule, state.name());
+    tracing::warn!(
+        event = "breaker_state",
+        tenant = name,
+        resource,
+        rule,
+        to,
+        "{text}"
+    );
+}
+
+/// Most changes of rules that are told one by one.
+const CHANGES_MAX: usize = 10;
+
+/// Logs how the rules of a tenant have changed.
+pub(super) fn rules(tenant: &str, new: &RuleSet, old: &RuleSet) {
+    let all = changes(new, old);
+    if all.is_empty() {
+        return;
+    }
+    let count = |what| all.iter().filter(|change| change.what == what).count();
+    let [added, removed, changed] = [
+        RuleChangeWord::Added,
+        RuleChangeWord::Removed,
+        RuleChangeWord::Changed,
+    ]
+    .map(count);
+    let told = all.iter().take(CHANGES_MAX);
+    let mut told: Vec<String> = told.map(ToString::to_string).collect();
+    let more = all.len().saturating_sub(CHANGES_MAX);
+    if more > 0 {
+        told.push(format!("and {more} more"));
+    }
+    let text = told.join("; ");
+    tracing::info!(
+        event = "rules_changed",
+        tenant,
+        added,
+        removed,
+        changed,
+        "{text}"
+    );
+}
+
+/// How many ticks were told to be lost to the recording, and when the last time was, s.
+#[derive(Debug, Default)]
+pub(super) struct Lost {
+    ticks: u64,
+    quiet_s: u32,
+}
+
+impl Lost {
+    /// Logs what has been lost since, once a minute at most. Called each second.
+    pub(super) fn tell(&mut self, snapshot: &Snapshot) {
+        self.quiet_s = self.quiet_s.saturating_sub(1);
+        let ticks = snapshot.recording_lost.saturating_sub(self.ticks);
+        if ticks == 0 || self.quiet_s > 0 {
+            return;
+        }
+        (self.ticks, self.quiet_s) = (snapshot.recording_lost, 60);
+        let text = "could not be recorded: the disk does not keep up or is full";
+        tracing::warn!(
+            event = "recording_lost",
+            ticks,
+            "{} of scopes {text}",
+            many(ticks, "tick")
+        );
+    }
 }
 
 /// What opened it, against which threshold.

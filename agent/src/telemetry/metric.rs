@@ -81,6 +81,8 @@ pub enum Label {
     Bound,
     /// Whose share of it was full, see [`crate::places::Full`].
     Share,
+    /// Name of a line of the log, see [`crate::event::kind::EventKind`].
+    Event,
     /// What was lost: `wait`, `pause`, or a pause that is `unpaired`.
     Lost,
 }
@@ -103,6 +105,7 @@ impl Label {
             Self::Rung => "rung",
             Self::Bound => "bound",
             Self::Share => "share",
+            Self::Event => "event",
             Self::Lost => "what",
             Self::Pressure => "pressure",
             Self::Cause => "cause",
@@ -266,6 +269,8 @@ metric_table! {
     ConfigReloadTime: "tidegate_config_last_reload_success_timestamp_seconds" Gauge Seconds []
         "When configuration and rules were last taken over, Unix time; the start counts.";
 
+    Events: "tidegate_events_total" Counter None [Event]
+        "How often it happened, by the name that it has in the log; absent for what has not happened.";
     Rung: "tidegate_rung" Gauge None [Ladder Rung]
         "The step of a ladder that is in use; the value is always 1.";
     WaitersRung: "tidegate_waiters_rung" Gauge None [Scope Rung]

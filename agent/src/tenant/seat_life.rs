@@ -96,8 +96,17 @@ pub fn seat(
     tenant.ledger().write_header();
     let name = process_name(process.pid).unwrap_or_default();
     tenant.seats().name_service(seat, &name);
+    let Process { pid, uid, .. } = process;
+    tracing::debug!(
+        event = "client_came",
+        kept = true,
+        uid,
+        pid,
+        name,
+        "a service maps the pages"
+    );
     let (end, ended) = oneshot::channel();
-    tokio::spawn(watch(Arc::clone(tenant), seat, death, ended));
+    tokio::spawn(watch(Arc::clone(tenant), seat, process, death, ended));
     Ok(SeatGuard::new(seat, end))
 }
 
@@ -130,7 +139,7 @@ pub fn keep(
     let name = process_name(process.pid).unwrap_or_default();
     tenant.seats().name_service(seat, &name);
     let ended = tenant.kept().keep(seat, process);
-    tokio::spawn(watch(Arc::clone(tenant), seat, death, ended));
+    tokio::spawn(watch(Arc::clone(tenant), seat, process, death, ended));
     Ok(())
 }
 
@@ -145,6 +154,7 @@ fn watchable(pidfd: OwnedFd) -> std::io::Result<AsyncFd<OwnedFd>> {
 async fn watch(
     tenant: Arc<Tenant>,
     seat: Seat,
+    process: Process,
     death: AsyncFd<OwnedFd>,
     ended: oneshot::Receiver<()>,
 ) {
@@ -152,6 +162,7 @@ async fn watch(
         _dead = death.readable() => {}
         _ended = ended => {}
     }
+    tell_gone(&tenant, seat, &process);
     tenant.kept().forget(seat);
     tenant.seats().revoke(seat);
     // A process that died closed its socket first; its death follows at once and ends the rest.
@@ -164,6 +175,23 @@ async fn watch(
         );
     }
     tenant.seats().free(seat);
+}
+
+/// Logs that a service ended or closed its socket, with what it had in flight: that counts no more.
+fn tell_gone(tenant: &Tenant, seat: Seat, process: &Process) {
+    let board = tenant.board();
+    let held = tenant
+        .ledger()
+        .seat_holds(board, seat.index, board.seat(seat.index));
+    let Process { pid, uid, .. } = *process;
+    tracing::debug!(
+        event = "client_gone",
+        kept = true,
+        uid,
+        pid,
+        given_back = held,
+        "a service is gone; what it had in flight is given back"
+    );
 }
 
 /// Start time of a process, clock ticks since boot: with the pid it names a process for good.

@@ -1,8 +1,9 @@
 //! Every line of the log has an event name, and the handbook lists them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use tidegate_agent::event::kind::EventKind;
 use tidegate_tests::generated::check;
 
 use crate::source::rust_files;
@@ -12,6 +13,8 @@ struct Event {
     level: &'static str,
     name: String,
     message: String,
+    /// Whether it is kept at whatever level.
+    kept: bool,
 }
 
 const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
@@ -48,7 +51,9 @@ fn events() -> Vec<Event> {
     for file in rust_files(&["agent/src"]) {
         for level in LEVELS {
             let call = format!("tracing::{level}!(");
-            for rest in file.text.split(&call).skip(1) {
+            // What a test logs is no line of the agent's.
+            let text = file.text.split("#[cfg(test)]").next().unwrap_or_default();
+            for rest in text.split(&call).skip(1) {
                 let arguments = arguments(rest).trim_start();
                 let name = arguments
                     .strip_prefix("event = \"")
@@ -69,6 +74,7 @@ fn events() -> Vec<Event> {
                     level,
                     name: name.to_owned(),
                     message: message(arguments),
+                    kept: arguments.contains("kept = true"),
                 });
             }
         }
@@ -100,6 +106,21 @@ fn every_line_of_the_log_has_an_event_name_that_the_handbook_lists() {
         writeln!(text, "| `{name}` | {levels} | {messages} |").expect("a string grows");
     }
     check("docs/log-events.md", &[("log events", text)]);
+}
+
+/// Lines that an operator may want to know of later: all but those for who looks for a fault, and of these the marked.
+#[test]
+fn every_line_that_tells_what_happened_is_kept_as_an_event() {
+    let told = events().into_iter();
+    let told = told.filter(|event| event.kept || !matches!(event.level, "debug" | "trace"));
+    let told: BTreeSet<String> = told.map(|event| event.name).collect();
+    let kinds: BTreeSet<String> = EventKind::all()
+        .map(|kind| kind.name().to_owned())
+        .collect();
+    assert_eq!(
+        told, kinds,
+        "lines of the log, and KINDS in agent/src/event/kind.rs"
+    );
 }
 
 #[test]

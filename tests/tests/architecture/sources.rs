@@ -54,7 +54,8 @@ const TOO_LONG: &[&str] = &[];
 /// for the `Date` of an HTTP answer.
 const WALL_CLOCK_FILES: &[&str] = &[
     "agent/src/calendar.rs",
-    "agent/src/command/replay.rs",
+    "agent/src/command/events.rs",
+    "agent/src/command/since.rs",
     "agent/src/replay/report.rs",
     "agent/src/rule/expiry.rs",
     "agent/src/rule_source/look.rs",

@@ -58,6 +58,12 @@ pub(super) const EXPLAIN: Form = Form {
     example: "?resource=order-create",
 };
 
+/// Query of `GET /v1/events`.
+pub(super) const EVENTS: Form = Form {
+    fields: &["after"],
+    example: "?after=1796000000000",
+};
+
 const NAME: &str = "a text of 1 to 255 bytes without control characters";
 const A_PERMIT: &str = "the 32 hexadecimal digits that /v1/enter gave";
 const A_VALUE: &str = "a text, a number, true, false, null, or a list of these without null";

@@ -167,6 +167,7 @@ fn told_to_callers() -> Vec<Route> {
         asked("/v1/resources", report::told(Report::Resources)),
         asked("/v1/explain", get(report::explain)),
         asked("/v1/rules", report::told(Report::Rules)),
+        asked("/v1/events", get(report::events)),
     ];
     own.into_iter().chain(told_to_all()).collect()
 }

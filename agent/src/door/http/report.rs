@@ -12,12 +12,13 @@ use tidegate_segment::board::AgentLife;
 use tidegate_segment::clock::monotonic_ns;
 
 use super::answer::{Json, Wrong};
-use super::caller::Caller;
+use super::caller::{Caller, View};
 use super::fields::Fields;
-use super::input::{self, EXPLAIN};
+use super::input::{self, EVENTS, EXPLAIN};
 use super::reports::{Report, Reports};
 use crate::host::AgentState;
 use crate::host::tenants::NamedTenant;
+use crate::report::events::EventsReport;
 use crate::report::explain::ExplainReport;
 use crate::schema::source::shown;
 use crate::telemetry::form::ScrapeForm;
@@ -52,6 +53,22 @@ pub(super) async fn explain(
         );
         Wrong::new(StatusCode::NOT_FOUND, text)
     })
+}
+
+/// What happened after an event, as far as the caller may know; without its number, all that is kept.
+pub(super) async fn events(
+    Extension(reports): Extension<Arc<Reports>>,
+    ConnectInfo(caller): ConnectInfo<Caller>,
+    uri: Uri,
+) -> Result<Json<EventsReport>, Wrong> {
+    let mut fields = Fields::of_query(&uri, &EVENTS)?;
+    let after = fields.whole("after", "the number of an event, such as 1796000000000")?;
+    let View { own, sees_all } = caller.view;
+    let tenant = (!sees_all).then_some(own.name);
+    let made = move |context: &AgentState| {
+        EventsReport::of(&context.events, after.unwrap_or(0), tenant.as_ref())
+    };
+    reports.once(caller.holder, made).await.map(Json)
 }
 
 /// The tenant of this name, where the caller may see it; its own without a name.

@@ -200,7 +200,7 @@ async fn other_paths_methods_and_sizes_are_refused() {
     assert_eq!(
         error(&door.get("/v2").await, 404),
         "there is no /v2; allowed are POST /v1/enter, POST /v1/exit, GET /v1/admit, GET /v1/status, \
-         GET /v1/scopes, GET /v1/resources, GET /v1/explain, GET /v1/rules, GET /metrics, \
+         GET /v1/scopes, GET /v1/resources, GET /v1/explain, GET /v1/rules, GET /v1/events, GET /metrics, \
          GET /healthz, GET /readyz"
     );
     let answer = door.get("/v1/enter").await;
