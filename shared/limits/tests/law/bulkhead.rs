@@ -184,9 +184,13 @@ impl Pool {
             full: published.held >= published.entry,
             short: published.evidence.short(),
         };
+        self.hold_or_let_go(&all, now);
+    }
+
+    fn hold_or_let_go(&mut self, all: &[BulkheadResource], now: ScopeLook) {
         let change = self
             .bulkheads
-            .look(&all, now, &bulkhead::BulkheadSettings::default());
+            .look(all, now, &bulkhead::BulkheadSettings::default());
         match change {
             Some(BulkheadChange::Hold { key, limit }) => {
                 self.limits[usize::try_from(key).unwrap()] = Some(limit);
