@@ -49,6 +49,7 @@ pub(super) async fn assemble(
     options: RunOptions,
     events: Arc<EventBook>,
 ) -> Result<Assembly, RunEnd> {
+    let started = Instant::now();
     let keep = RuleKeep::start(&options.state);
     let config = begin_config::begin(&options, &keep)?;
     let Opened {
@@ -58,7 +59,13 @@ pub(super) async fn assemble(
     } = *open_doors(&config.loaded.config, &options.directory)?;
     let directory = options.directory.clone();
     let feed = Box::pin(RuleFeed::open(&config.loaded.config)).await;
-    let begun = begin(options, config, keep, events, &mut doors, &feed, left);
+    let start = Start {
+        options,
+        started,
+        keep,
+        events,
+    };
+    let begun = begin(start, config, &mut doors, &feed, left);
     let begun = Box::pin(begun).await;
     let sockets = Sockets { directory, handed };
     let (keeper, ticking, recorder) = begun.inspect_err(|_ended| sockets.remove())?;
@@ -70,6 +77,14 @@ pub(super) async fn assemble(
         feed,
         sockets,
     })
+}
+
+/// What a start brings along.
+struct Start {
+    options: RunOptions,
+    started: Instant,
+    keep: RuleKeep,
+    events: Arc<EventBook>,
 }
 
 /// The doors, and what was found on the way.
@@ -99,15 +114,18 @@ fn open_doors(config: &Config, directory: &Path) -> Result<Box<Opened>, RunEnd> 
 
 /// Begins with pages, rules and ticks.
 async fn begin(
-    options: RunOptions,
-    started: Instant,
+    start: Start,
     begun_config: Box<BegunConfig>,
-    keep: RuleKeep,
-    events: Arc<EventBook>,
     doors: &mut Doors,
     feed: &RuleFeed,
     left: Box<LeftBehind>,
 ) -> Result<(Box<Keeper>, Ticking, Option<Recorder>), RunEnd> {
+    let Start {
+        options,
+        started,
+        keep,
+        events,
+    } = start;
     let BegunConfig { loaded, refused } = *begun_config;
     let LoadedConfig {
         config,
