@@ -5,12 +5,16 @@ use std::time::Duration;
 
 use tidegate_abi::board::name_hash;
 use tidegate_abi::decision::{Class, Direction};
-use tidegate_segment::gate::{Arg, PlainRequest, Request, RequestName};
+#[cfg(all(target_os = "linux", not(tidegate_stub)))]
+use tidegate_segment::gate::{Request, RequestName};
 
 use crate::permit::Permit;
 use crate::refused::Refused;
 use crate::resource::{Begun, Resource};
 use crate::session::Names;
+#[cfg(any(tidegate_stub, not(target_os = "linux")))]
+use crate::stub::gate::{Request, RequestName};
+use tidegate_abi::argument::Arg;
 
 /// A request under construction.
 #[derive(Debug, Clone, Copy)]
@@ -227,8 +231,7 @@ impl<'r> Ask<'r> {
     /// Decides where that takes no more than the express way.
     #[inline]
     pub(crate) fn express(&self) -> Option<Result<Permit, Refused>> {
-        self.resource
-            .express(|slot| PlainRequest::of(slot, &self.request))
+        self.resource.express_for(&self.request)
     }
 }
 

@@ -3,8 +3,8 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use tidegate_abi::argument::Arg;
 use tidegate_abi::decision::{Class, Direction};
-use tidegate_segment::gate::Arg;
 
 use crate::ask::Ask;
 use crate::resource::Resource;

@@ -5,8 +5,7 @@ use tidegate_segment::os::listener::Listener;
 use tidegate_segment::published::PublishedValue;
 use tidegate_segment::sync::{Ordering, Word};
 
-/// Most sockets; the agent watches as many.
-pub(crate) const LISTENERS_MAX: usize = 16;
+use crate::error::LISTENERS_MAX;
 
 /// A count that is younger than this is good enough for a decision, ns: a refusal must stay cheaper
 /// than the system calls of a look.

@@ -4,9 +4,11 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use tidegate_segment::sync::{Ordering, Word};
-
 use crate::refused::Refused;
+#[cfg(any(tidegate_stub, not(target_os = "linux")))]
+use crate::stub::sync::{Ordering, Word};
+#[cfg(all(target_os = "linux", not(tidegate_stub)))]
+use tidegate_segment::sync::{Ordering, Word};
 
 /// Hears what a service may want to count, log or put into its traces.
 ///

@@ -74,6 +74,7 @@ fn escape(text: &str, json: &mut String) {
     }
 }
 
+#[cfg(all(target_os = "linux", not(tidegate_stub)))]
 #[cfg(test)]
 mod tests {
     use std::time::Duration;

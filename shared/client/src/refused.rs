@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use tidegate_abi::decision::{Reason, RefusalKind};
+#[cfg(all(target_os = "linux", not(tidegate_stub)))]
 use tidegate_segment::gate::Refusal;
 
 /// A request that was refused: who, why, and when to come again.
@@ -74,6 +75,7 @@ impl fmt::Display for By {
     }
 }
 
+#[cfg(all(target_os = "linux", not(tidegate_stub)))]
 impl From<Refusal> for Refused {
     fn from(refusal: Refusal) -> Self {
         Self {

@@ -67,9 +67,15 @@ impl Resource {
         }
     }
 
+    /// Decides where that takes no more than the express way.
+    #[inline(always)]
+    pub(crate) fn express_for(&self, request: &Request<'_>) -> Option<Result<Permit, Refused>> {
+        self.express(|slot| PlainRequest::of(slot, request))
+    }
+
     /// Decides where that takes no more than the express way, for the request that `plain` makes of a slot.
     #[inline(always)]
-    pub(crate) fn express(
+    fn express(
         &self,
         plain: impl FnOnce(Slot) -> Option<PlainRequest>,
     ) -> Option<Result<Permit, Refused>> {

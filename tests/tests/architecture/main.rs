@@ -7,6 +7,7 @@
 
 mod circles;
 mod events;
+mod interface;
 mod names;
 mod packages;
 mod packed;

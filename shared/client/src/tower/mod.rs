@@ -391,5 +391,6 @@ where
     }
 }
 
+#[cfg(all(target_os = "linux", not(tidegate_stub)))]
 #[cfg(test)]
 mod tests;
