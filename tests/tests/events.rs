@@ -61,6 +61,15 @@ fn mapped(agent: &Agent) -> (Client, Permit) {
 fn what_happened_is_told_with_who_and_how_often_after_it_too() {
     let agent = Agent::start(&rule(100), CALM);
     event(&agent, "started", "serves");
+    let verdict = event(&agent, "verdict", "");
+    let status = agent.get("/v1/status");
+    let words = [&verdict["text"], &status["verdict"]["text"]].map(|text| {
+        let (word, _sentence) = text.as_str()?.split_once(": ")?;
+        ["calm", "watch", "cold", "busy", "overload"]
+            .contains(&word)
+            .then_some(())
+    });
+    assert_eq!(words, [Some(()); 2], "{verdict} {}", status["verdict"]);
     agent.write_rules(&rule(120));
     let change = event(
         &agent,

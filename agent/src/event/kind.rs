@@ -83,6 +83,7 @@ const KINDS: &[(&str, EventReach)] = &[
     ("started", All),
     ("stored_pages_refused", Operator),
     ("thread_left_behind", Operator),
+    ("verdict", All),
 ];
 
 /// What has happened.

@@ -10,6 +10,7 @@ pub mod signal;
 pub mod status;
 pub mod threads;
 mod turned_away;
+pub mod verdict;
 pub mod warnings;
 pub mod why;
 

@@ -55,6 +55,7 @@ pub(super) struct Keeper {
     /// By the names of the tenants.
     breakers: BTreeMap<Arc<str>, BreakerWatch>,
     busy: told::Busy,
+    verdict: told::LastVerdict,
     lost: told::Lost,
     bulkheads: BulkheadKeeper,
     escalations: Escalations,
@@ -91,6 +92,7 @@ impl Keeper {
             live: LiveLine::new(),
             breakers: BTreeMap::new(),
             busy: told::Busy::default(),
+            verdict: told::LastVerdict::default(),
             lost: told::Lost::default(),
             bulkheads: BulkheadKeeper::default(),
             escalations: Escalations::default(),
@@ -275,6 +277,7 @@ impl Keeper {
         }
         self.busy.tell(&snapshot);
         self.lost.tell(&snapshot);
+        self.verdict.tell(&snapshot);
         let (now_ns, idle) = (monotonic_ns(), self.config.pages.idle_time);
         for named in self.context.tenants.iter() {
             let tenant = &named.tenant;

@@ -7,9 +7,11 @@ use tidegate_abi::decision::{Cause, ScopeState};
 use tidegate_limits::breaker::BreakerState;
 
 use crate::control::{Event, ScopeSnapshot, Snapshot};
+use crate::report::verdict::host_verdict;
 use crate::report::why;
 use crate::rule::changed::{RuleChangeWord, changes};
 use crate::rule::{Body, RuleSet};
+use crate::telemetry::verdict::HostVerdict;
 use crate::tenant::Tenant;
 use crate::tenant::breakers::{BreakerEvent, BreakerNow};
 use crate::words::many;
@@ -49,6 +51,36 @@ impl Busy {
                 tracing::warn!(event = "scope_state", scope, from, to, cause, "{text}");
             }
         }
+    }
+}
+
+/// The verdict that was told last.
+#[derive(Debug, Default)]
+pub(super) struct LastVerdict(Option<HostVerdict>);
+
+impl LastVerdict {
+    /// Tells a verdict that says something else than the last one. The log has the states of the scopes already.
+    pub(super) fn tell(&mut self, snapshot: &Snapshot) {
+        let Some(now) = host_verdict(snapshot) else {
+            return;
+        };
+        let from = match &self.0 {
+            Some(last) if last.is_like(&now) => return,
+            Some(last) => last.level.name(),
+            None => "none",
+        };
+        let (to, cause) = (now.level.name(), now.cause.name());
+        let scope = now.scope.as_deref().unwrap_or_default();
+        tracing::debug!(
+            event = "verdict",
+            kept = true,
+            scope,
+            from,
+            to,
+            cause,
+            "{now}"
+        );
+        self.0 = Some(now);
     }
 }
 

@@ -7,3 +7,4 @@ pub mod metric;
 pub mod reload;
 pub mod scrape;
 pub mod turned;
+pub mod verdict;

@@ -26,7 +26,7 @@ const ROOMS: &[Room] = &[
     ("signal", 3, &["ebpf", "procfs"]),
     ("config", 3, &["ebpf", "procfs", "rule", "schema"]),
     ("tenant", 3, &["places", "rule"]),
-    ("telemetry", 4, &["plain", "schema"]),
+    ("telemetry", 4, &["plain", "schema", "words"]),
     (
         "control",
         4,

@@ -46,6 +46,9 @@ fn write_findings(
     status: &StatusReport,
     before: &Before<'_>,
 ) -> std::fmt::Result {
+    if let Some(verdict) = &status.verdict {
+        paragraph(text, "", &verdict.text)?;
+    }
     let version = &status.agent.version;
     let found = findings(status, before);
     match found.len() {

@@ -269,6 +269,7 @@ async fn the_status_has_its_shape() {
             "resources",
             "scopes",
             "scopes_without_group",
+            "verdict",
             "warnings"
         ]
     );

@@ -13,6 +13,7 @@ use super::ebpf::{EbpfReport, NeighbourReport};
 use super::facts::{HttpPermitsReport, RulesReport};
 use super::signal::SignalReport;
 use super::threads::ThreadsReport;
+use super::verdict::VerdictReport;
 use super::warnings::WarningsReport;
 use crate::telemetry::reload::RefusedReload;
 
@@ -22,6 +23,8 @@ pub use now::{resources, scopes};
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StatusReport {
+    /// How this host is, in one sentence; null before the first tick.
+    pub verdict: Option<VerdictReport>,
     /// The agent itself.
     pub agent: AgentReport,
     /// The host first.

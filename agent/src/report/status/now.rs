@@ -21,6 +21,7 @@ use crate::procfs::readable;
 use crate::report::ebpf::{EbpfReport, NeighbourReport};
 use crate::report::facts::{HttpPermitsReport, RulesReport, shown};
 use crate::report::signal::SignalReport;
+use crate::report::verdict::VerdictReport;
 use crate::report::warnings::WarningsReport;
 use crate::report::why::{inflight_limit, refuses, why};
 use crate::report::{ListedWord, threads, turned_away};
@@ -39,6 +40,7 @@ impl StatusReport {
         let default = &context.tenants.default_one().tenant;
         let facts = context.facts.lock().clone();
         Self {
+            verdict: VerdictReport::of(&snapshot),
             agent: AgentReport {
                 version: env!("CARGO_PKG_VERSION").into(),
                 uptime_s: context.started.elapsed().as_secs_f64(),

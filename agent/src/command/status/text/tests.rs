@@ -1,6 +1,7 @@
 use std::path::Path;
 
 use super::*;
+use crate::report::verdict::VerdictReport;
 
 /// A status as scripts read it: a host whose load is high, a group that refuses, forgotten permits.
 const STATUS: &str = r#"{"agent":{"version":"0.1.0","uptime_s":7512.3,"tick_ms":100,"tick_late_p99_ms":0.4,
@@ -110,6 +111,26 @@ fn field_o5_a_high_load_that_refuses_nobody_is_nothing_wrong() {
         "{text}"
     );
     assert!(text.contains("host     busy"), "{text}");
+}
+
+#[test]
+fn the_verdict_is_said_first() {
+    let now: StatusReport = serde_json::from_str(STATUS).unwrap();
+    let verdict = VerdictReport {
+        text: "busy: host for 9 s, load is high; nobody is refused: 3 of 32 in flight".to_owned(),
+        ..VerdictReport::default()
+    };
+    let now = StatusReport {
+        verdict: Some(verdict.clone()),
+        ..now
+    };
+    let before = Before {
+        status: &StatusReport::default(),
+        seconds: 1.0,
+    };
+    let text = text(&now, &before, false);
+    let first = format!("{}\ntidegate 0.1.0: ", verdict.text);
+    assert!(text.starts_with(&first), "{text}");
 }
 
 #[test]
