@@ -97,9 +97,14 @@ fn alone_eight_processes_of_a_cold_resource_get_its_cold_rate() {
     let agent = Agent::start(&flow_rule(fields), CALM);
     let passes = Racers::start(&agent).race_as_one("order", &Race::default());
     assert!(passes.len() >= 100, "only {} passed", passes.len());
-    // 100 in the first second; where the moment falls on an edge, 104 in the next.
+    // 100 in the first second; where the moment falls on an edge, 104 in the next. A machine that stalls draws the
+    // moment out, and the resource warms meanwhile: by less than 8 a second that soon.
+    let times = passes.times.iter();
+    let begin = times.clone().map(|(earliest, _)| *earliest).min();
+    let end = times.map(|(_, latest)| *latest).max();
+    let seconds = (end.unwrap() - begin.unwrap()) / 1_000_000_000;
     let most = most_in_a_second(&passes);
-    assert!(most <= 104, "{most} in a second: {passes}");
+    assert!(most <= 104 + 8 * seconds, "{most} in a second: {passes}");
 }
 
 #[test]
