@@ -1,4 +1,4 @@
-//! BenchPages, resources and gates to measure decisions on.
+//! Pages, resources and gates to measure decisions on.
 
 pub mod agent;
 
@@ -29,7 +29,7 @@ pub const NEVER_REACHED: u32 = 16_000_000;
 /// Entry limit of the host's scope: in force, and far away, as on a healthy host.
 const ENTRY: u32 = 1000;
 
-/// BenchPages in private memory, as an agent keeps them on a healthy host.
+/// Pages in private memory, as an agent keeps them on a healthy host.
 #[derive(Debug)]
 pub struct BenchPages {
     board: Board,
@@ -224,7 +224,7 @@ pub fn enter(gate: &Gate, slot: Slot) -> Option<Ticket> {
             None
         }
         None => {
-            pass_closely(gate, plain);
+            pass_closely(gate, slot);
             None
         }
     }
@@ -234,7 +234,9 @@ pub fn enter(gate: &Gate, slot: Slot) -> Option<Ticket> {
 /// here would have to be kept in memory, and cost those from the express way 30 instructions.
 #[cold]
 #[inline(never)]
-fn pass_closely(gate: &Gate, plain: PlainRequest) {
+fn pass_closely(gate: &Gate, slot: Slot) {
+    let direction = Direction::In;
+    let plain = PlainRequest { slot, direction };
     let (clock, lane) = (gate.board(), lane::current());
     match gate.express_closely(clock, lane, plain, ClassAndOrigin::of(&Request::PLAIN)) {
         Some(Ok(ticket)) => gate.give_back(clock, lane, &ticket, Outcome::Ok),

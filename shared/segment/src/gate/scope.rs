@@ -73,13 +73,13 @@ impl Gate {
             return false;
         };
         let own = self.own_scope();
-        let held = self.held(own, None);
-        let has_room = |scope: u32, held: InFlightCounts| {
-            let word = self.board.scope_word(scope);
-            ScopeWord::is_open(word)
-                || (ScopeWord::is_calm(word) && held.all < ScopeWord::unpack(word).entry / 2)
+        let words = [HOST, own].map(|scope| self.board.scope_word(scope));
+        // Most scopes of a calm host are open; only others are worth the sums.
+        let has_room = words.into_iter().all(ScopeWord::is_open) || {
+            let held = self.held(own, None);
+            let mut parts = words.into_iter().zip([held.host, held.own]);
+            parts.all(|(word, held)| has_room(word, held))
         };
-        let has_room = has_room(HOST, held.host) && (own == HOST || has_room(own, held.own));
         if has_room {
             totals.look_after(LOOK_AFTER);
         }
@@ -259,6 +259,12 @@ impl Gate {
         self.ledger.count_offered(scope, class, keyed, under);
         verdict(admitted, held.all, word.tight)
     }
+}
+
+/// Whether a scope admits without a closer look.
+const fn has_room(word: u64, held: InFlightCounts) -> bool {
+    ScopeWord::is_open(word)
+        || (ScopeWord::is_calm(word) && held.all < ScopeWord::unpack(word).entry / 2)
 }
 
 /// Whether what a scope holds is to be summed for a decision.
