@@ -22,6 +22,8 @@ const MEASURES: &[&str] = &[
     "tidegate-lab --figures full",
     "cargo bench --bench beside",
     "cargo bench --bench client",
+    "release/build",
+    "release/test",
 ];
 
 fn read(path: &str) -> String {
