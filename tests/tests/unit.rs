@@ -243,7 +243,7 @@ fn field_o8_what_is_wrong_is_in_the_journal_by_priority_and_in_systemctl_status(
         told.contains("the rules before stay in force; 1 rule, 0 clients, host "),
         "{told}"
     );
-    machine.must("tidegate status | head -n 3 | grep -q '! last reload refused '");
+    machine.must("tidegate status | head -n 5 | grep -q '! last reload refused '");
     let journal = "journalctl -q -o cat -p err -u tidegate";
     let told = machine.wait_for(journal, "the rules before stay in force");
     assert!(told.contains("b.toml") && !told.contains("<3>"), "{told}");
