@@ -3,13 +3,13 @@
 //!
 //! # Use
 //! ```no_run
-//! use tidegate_agent::ebpf::{self, Settings};
+//! use tidegate_agent::ebpf::{self, EbpfSettings};
 //! use tidegate_agent::procfs::Roots;
 //! use tidegate_agent::signal::Sampler;
 //!
 //! # fn main() -> std::io::Result<()> {
 //! let roots = Roots::default();
-//! let (telemetry, tick_end) = ebpf::start(Settings::default(), &roots)?;
+//! let (telemetry, tick_end) = ebpf::start(EbpfSettings::default(), &roots)?;
 //! let mut sampler = Sampler::new(roots);
 //! sampler.take_kernel(tick_end); // its samples hold what the programs tell, once they run
 //! assert!(!telemetry.report().reason().is_empty());
