@@ -11,6 +11,7 @@ use crate::sync::Word;
 #[derive(Clone, Copy)]
 pub struct Page {
     words: &'static [Word],
+    is_mapped: bool,
 }
 
 impl core::fmt::Debug for Page {
@@ -27,13 +28,23 @@ impl Page {
         let words: Vec<Word> = (0..words).map(|_index| Word::new(0)).collect();
         Self {
             words: words.leak(),
+            is_mapped: false,
         }
     }
 
-    /// A page over words that live as long as the process.
+    /// A page over a mapping of its own, which lives as long as the process.
     #[cfg(not(loom))]
     pub(crate) fn over(words: &'static [Word]) -> Self {
-        Self { words }
+        Self {
+            words,
+            is_mapped: true,
+        }
+    }
+
+    /// Whether the page is a mapping of its own, and no part of what the process allocates.
+    #[cfg(not(loom))]
+    pub(crate) fn is_mapped(self) -> bool {
+        self.is_mapped
     }
 
     /// All words.

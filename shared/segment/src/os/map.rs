@@ -60,14 +60,17 @@ fn shared(fd: BorrowedFd<'_>, words: usize, protection: ProtFlags) -> Result<Pag
 /// goes nowhere. That is why a session can be dropped without a lock and without a count.
 ///
 /// # Errors
-/// The kernel's refusal; the page then stays as it was.
+/// `EINVAL` for a page in private memory, which is no mapping of its own, and the kernel's refusal; the page then stays as
+/// it was.
 pub fn retire(page: Page) -> Result<(), Errno> {
+    if !page.is_mapped() {
+        return Err(Errno::INVAL);
+    }
     let words = page.words();
     let length = size_of_val(words);
     let address = words.as_ptr().cast::<c_void>().cast_mut();
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
-    // SAFETY: the range is exactly one mapping made by `shared` (pages in private memory are never
-    // retired: they are not handed to this function by any caller outside tests). The new mapping
+    // SAFETY: the range is exactly one mapping made by `shared`, as only those say that they are mapped. The new mapping
     // is readable and writable atomics again, so every `&Word` into it stays valid.
     unsafe { mmap_anonymous(address, length, ProtFlags::READ | ProtFlags::WRITE, flags) }?;
     Ok(())

@@ -1,5 +1,6 @@
 //! What the operating system gives: memory files, seals, mappings, fork detection.
 
+#[cfg(any(test, feature = "testing"))]
 pub mod child;
 pub mod fork;
 pub mod heap;
