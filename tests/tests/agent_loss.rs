@@ -47,12 +47,11 @@ fn stop_and_check_grace(agent: &Agent, actor: &mut Actor) {
     agent.stop();
     while stopped.elapsed() < WITHIN_GRACE {
         let answer = tried(actor, "free");
-        assert_eq!(
-            answer,
-            "passed 0 refused 1 reject",
-            "{:?}",
-            stopped.elapsed()
-        );
+        let after = stopped.elapsed();
+        // An answer that came later, on a machine that stalled, says nothing of the grace.
+        if after < WITHIN_GRACE {
+            assert_eq!(answer, "passed 0 refused 1 reject", "{after:?}");
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 use tidegate_tests::agent::{Agent, CALM};
+use tidegate_tests::reload_state;
 use tidegate_tests::until::{self, SOON};
 
 const NOBODY: &str = "
@@ -18,6 +19,9 @@ fn an_agent_whose_log_takes_nothing_serves_and_reads_rules() {
     assert_eq!(enter().status, 200);
     // Each of these is logged.
     agent.write_rules("[[flow]]\ncount = nan\n");
+    until::holds("a refused reload", SOON, || {
+        !reload_state::refused(&agent).is_null()
+    });
     agent.write_rules(NOBODY);
     until::holds("the new rules are in force", SOON, || enter().status == 429);
 }

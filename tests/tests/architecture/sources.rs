@@ -187,8 +187,7 @@ fn lints_are_expected_with_a_reason_never_allowed() {
 }
 
 fn lines_before_tests(file: &SourceFile) -> usize {
-    let lines = file.text.lines();
-    lines.take_while(|line| *line != "#[cfg(test)]").count()
+    file.product_code().text().lines().count()
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn in_seconds(seconds: u64) -> u64 {
 
 #[test]
 #[expect(clippy::print_stdout, reason = "a test that cannot run says so")]
-fn busy_cpus_fire_the_trigger_of_this_kernel_before_the_wait_is_over() {
+fn alone_busy_cpus_fire_the_trigger_of_this_kernel_before_the_wait_is_over() {
     let mut triggers = PressureTriggers::arm(true, &Roots::default());
     if let [Err(refusal), ..] = triggers.states() {
         println!("SKIPPED: this kernel gives no trigger: {refusal}");
