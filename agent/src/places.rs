@@ -20,16 +20,16 @@ pub struct Holder {
 
 /// How many places there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bound {
+pub struct PlaceBound {
     /// For all together.
     pub all: usize,
-    /// For one user other than root while no other holds any; see `Bound::of_user`.
+    /// For one user other than root while no other holds any; see `PlaceBound::of_user`.
     pub user: usize,
     /// For one process, whoever runs it.
     pub process: usize,
 }
 
-impl Bound {
+impl PlaceBound {
     /// So many for all, a part of them for a user and a part for a process; at least one for each.
     pub const fn parts(all: usize, user_part: usize, process_part: usize) -> Self {
         Self {
@@ -116,7 +116,7 @@ impl NoPlace {
 #[derive(Debug)]
 pub struct Places {
     what: &'static str,
-    bound: Bound,
+    bound: PlaceBound,
     taken: Mutex<Taken>,
     turned_away: [Word; 3],
 }
@@ -138,7 +138,7 @@ pub struct HeldPlaces {
 
 impl Places {
     /// So many places of this name.
-    pub fn new(what: &'static str, bound: Bound) -> Arc<Self> {
+    pub fn new(what: &'static str, bound: PlaceBound) -> Arc<Self> {
         Arc::new(Self {
             what,
             bound,
@@ -226,7 +226,7 @@ impl Places {
 
 impl Taken {
     /// What has not so many more for this holder, with how many it has at most.
-    fn full_for(&self, bound: Bound, holder: Holder, count: usize) -> Option<(Full, usize)> {
+    fn full_for(&self, bound: PlaceBound, holder: Holder, count: usize) -> Option<(Full, usize)> {
         let lacks = |held: usize, most| held.saturating_add(count) > most;
         let of_user = self.by_user.get(&holder.uid).copied().unwrap_or(0);
         let of_process = self.by_process.get(&holder).copied().unwrap_or(0);
@@ -291,7 +291,7 @@ mod tests {
     }
 
     fn places(all: usize) -> Arc<Places> {
-        Places::new("connections", Bound::parts(all, 2, 4))
+        Places::new("connections", PlaceBound::parts(all, 2, 4))
     }
 
     #[test]
@@ -366,7 +366,7 @@ mod tests {
             steps in prop::collection::vec((0_u32..3, 0_u32..4, 1_usize..9, any::<bool>()), 1..80),
         ) {
             let places = places(all);
-            let bound = Bound::parts(all, 2, 4);
+            let bound = PlaceBound::parts(all, 2, 4);
             let mut held: Vec<HeldPlaces> = Vec::new();
             for (uid, pid, count, gives_back) in steps {
                 if gives_back && !held.is_empty() {

@@ -10,7 +10,8 @@ use super::law::{LawOptions, settings_of};
 use crate::rule::QuirksOption;
 use crate::schema::effect::{Effects, Idle, OptionEffect};
 use crate::schema::kind::{
-    DurationRange, Flag, Location, Maybe, NameText, Number, OneOf, Required, TableOf, Whole, words,
+    DurationRange, Flag, Location, Maybe, NameText, Number, OneOf, RequiredOption, TableOf, Whole,
+    words,
 };
 use crate::schema::settings::{Section, settings};
 
@@ -249,9 +250,9 @@ settings! {
     /// A scope with its own settings.
     pub struct ScopeOptions {
         /// Name in status, metrics and refusals.
-        name: String = String::new(), Required(NameText, "\"orders\"");
+        name: String = String::new(), RequiredOption(NameText, "\"orders\"");
         /// Its cgroup: a path below the cpu controller's mount. Each match of a glob is a scope.
-        cgroup: String = String::new(), Required(CgroupPath, "\"/system.slice/orders.service\"");
+        cgroup: String = String::new(), RequiredOption(CgroupPath, "\"/system.slice/orders.service\"");
         /// CPUs that it may use, whatever its quota and its CPU set say. Not set: as measured.
         cpus: Option<f64> = None, Maybe(Number { min: 0.01, max: 4_096.0 }, "1.5");
         /// Its CPU thresholds; options as in `[cpu]`.
@@ -332,7 +333,7 @@ settings! {
     /// How much of a limit a service may hold that it shares with others.
     pub struct ServiceOptions {
         /// Name of its processes, or of its scope.
-        name: String = String::new(), Required(NameText, "\"orders\"");
+        name: String = String::new(), RequiredOption(NameText, "\"orders\"");
         /// Its part against those of the others, which have 1.
         weight: f64 = 1.0, Number { min: 0.01, max: 100.0 };
     }
@@ -342,7 +343,7 @@ settings! {
     /// Services that share a ledger of their own.
     pub struct TenantOptions {
         /// Name in status and metrics. "default" is that of all services that belong to no tenant.
-        name: String = String::new(), Required(NameText, "\"shop\"");
+        name: String = String::new(), RequiredOption(NameText, "\"shop\"");
         /// User id of its processes. Of `uid`, `gid` and `cgroup` all that are set must hold.
         uid: Option<u32> = None, Maybe(Whole { min: 0, max: u32::MAX - 1 }, "1000");
         /// Primary group id of its processes.

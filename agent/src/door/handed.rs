@@ -16,7 +16,7 @@ use super::socket_path::{self, Access, Owner};
 
 /// Sockets that were handed over.
 #[derive(Debug, Clone, Default)]
-pub struct Handed {
+pub struct HandedSockets {
     sockets: Arc<Mutex<Vec<(String, OwnedFd)>>>,
     taken: Arc<Mutex<Vec<&'static str>>>,
 }
@@ -36,7 +36,7 @@ enum NotTaken {
     Deleted,
 }
 
-impl Handed {
+impl HandedSockets {
     /// Those of what was handed over that have the name of a door; the others come back.
     pub fn of(all: Vec<(String, OwnedFd)>) -> (Self, Vec<(String, OwnedFd)>) {
         let is_door = |name: &str| DOORS.iter().any(|door| door.file_name == name);

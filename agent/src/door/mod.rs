@@ -189,7 +189,7 @@ pub(crate) mod tests {
     pub(crate) fn settings(directory: &Path) -> DoorSettings {
         DoorSettings {
             directory: directory.to_owned(),
-            handed: handed::Handed::default(),
+            handed: handed::HandedSockets::default(),
             access: Access {
                 group: None,
                 mode: 0o660,

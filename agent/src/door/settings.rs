@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::handed::Handed;
+use super::handed::HandedSockets;
 use super::socket_path::Access;
 use crate::config::Config;
 use crate::host::bounds::HELLO_WITHIN;
@@ -15,7 +15,7 @@ pub struct DoorSettings {
     /// Directory of the sockets.
     pub directory: PathBuf,
     /// Sockets that listen already.
-    pub handed: Handed,
+    pub handed: HandedSockets,
     /// Who may use them.
     pub access: Access,
     /// A connection that sends no hello for this long ends.
@@ -28,7 +28,7 @@ pub struct DoorSettings {
 
 impl DoorSettings {
     /// The doors of a configuration, with their sockets in a directory.
-    pub fn of(config: &Config, directory: PathBuf, handed: Handed) -> Self {
+    pub fn of(config: &Config, directory: PathBuf, handed: HandedSockets) -> Self {
         Self {
             directory,
             handed,

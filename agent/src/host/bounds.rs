@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::places::{Bound, Places};
+use crate::places::{PlaceBound, Places};
 use crate::tenant::scope_users::ScopeUsers;
 
 /// Most connections to the gate socket, where enough files may be open.
@@ -100,9 +100,9 @@ impl Bounds {
             bodies: Places::new("bytes of requests", shares(BODIES_BYTES)),
             answers: Places::new("bytes of answers", shares(ANSWERS_BYTES)),
             reports: Places::new("reports that wait for their turn", shares(REPORTS)),
-            permits: Places::new("permits", Bound::parts(PERMITS, 2, 2)),
+            permits: Places::new("permits", PlaceBound::parts(PERMITS, 2, 2)),
             turns: Places::new("requests that wait for their turn", shares(TURNS)),
-            listeners: Places::new("listeners", Bound::parts(LISTENERS, OF_USER, 16)),
+            listeners: Places::new("listeners", PlaceBound::parts(LISTENERS, OF_USER, 16)),
             told: Places::new("connections turned away", shares(TOLD_AT_A_TIME)),
             scope_users: Arc::default(),
         }
@@ -125,6 +125,6 @@ impl Bounds {
     }
 }
 
-fn shares(all: usize) -> Bound {
-    Bound::parts(all, OF_USER, OF_PROCESS)
+fn shares(all: usize) -> PlaceBound {
+    PlaceBound::parts(all, OF_USER, OF_PROCESS)
 }

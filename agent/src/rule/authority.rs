@@ -5,7 +5,7 @@ use tidegate_abi::decision::Mode;
 use super::effect::{self, Effects, Idle, OptionEffect};
 use super::expiry::{Ending, Expires};
 use super::{Body, RuleOptions};
-use crate::schema::kind::{ListOf, Maybe, NameText, OneOf, Required, words};
+use crate::schema::kind::{ListOf, Maybe, NameText, OneOf, RequiredOption, words};
 use crate::schema::settings::{Section, settings};
 
 words! {
@@ -40,7 +40,7 @@ settings! {
         /// text again does not begin anew; a restart of the agent does.
         expires: Option<Expires> = None, Maybe(Ending, "\"30s\"");
         /// Name of the resource.
-        resource: String = String::new(), Required(NameText, "\"order-admin\"");
+        resource: String = String::new(), RequiredOption(NameText, "\"order-admin\"");
         /// Whether the origins are the only ones that may call, or the ones that may not.
         strategy: Listing = Listing::Allow, OneOf::<Listing>::ANY;
         /// The origins. A request without origin always passes.

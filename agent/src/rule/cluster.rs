@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::schema::kind::{DurationRange, Flag, Maybe, OneOf, Required, Whole, words};
+use crate::schema::kind::{DurationRange, Flag, Maybe, OneOf, RequiredOption, Whole, words};
 use crate::schema::settings::{Section, settings};
 
 words! {
@@ -20,7 +20,7 @@ settings! {
     #[derive(Eq, Hash)]
     pub struct Cluster {
         /// Number of the rule on the server.
-        flow_id: u64 = 0, Required(Whole { min: 1, max: i64::MAX.unsigned_abs() }, "17");
+        flow_id: u64 = 0, RequiredOption(Whole { min: 1, max: i64::MAX.unsigned_abs() }, "17");
         /// What the count is for.
         threshold: ClusterThreshold = ClusterThreshold::AverageLocal, OneOf::<ClusterThreshold>::ANY;
         /// Whether the rule acts on this host alone while no server answers; else it passes all.

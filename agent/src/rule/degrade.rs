@@ -9,7 +9,7 @@ use super::amount::{Amount, Count};
 use super::effect::{self, Effects, Idle, OptionEffect};
 use super::expiry::{Ending, Expires};
 use super::{Body, RuleOptions};
-use crate::schema::kind::{DurationRange, Maybe, NameText, OneOf, Required, Whole, words};
+use crate::schema::kind::{DurationRange, Maybe, NameText, OneOf, RequiredOption, Whole, words};
 use crate::schema::settings::{Section, settings};
 use crate::words::{number, percent};
 
@@ -138,12 +138,12 @@ settings! {
         /// text again does not begin anew; a restart of the agent does.
         expires: Option<Expires> = None, Maybe(Ending, "\"30s\"");
         /// Name of the resource; * is every one that has no degrade rule of its own.
-        resource: String = String::new(), Required(NameText, "\"payment\"");
+        resource: String = String::new(), RequiredOption(NameText, "\"payment\"");
         /// What opens the breaker.
-        grade: TripWord = TripWord::SlowRatio, Required(OneOf::<TripWord>::ANY, "\"error_ratio\"");
+        grade: TripWord = TripWord::SlowRatio, RequiredOption(OneOf::<TripWord>::ANY, "\"error_ratio\"");
         /// It opens over this share (`slow_ratio`, `error_ratio`) or number (`error_count`). A
         /// share of 1 opens it when it is reached.
-        threshold: Amount = Amount::ONE, Required(Count, "0.5");
+        threshold: Amount = Amount::ONE, RequiredOption(Count, "0.5");
         /// A request that takes longer is slow (`slow_ratio`).
         max_rt: Option<Duration> = None, Maybe(DurationRange::ms(0, DAY_MS), "\"200ms\"");
         /// Completed requests in the interval below which it stays closed.
@@ -151,7 +151,7 @@ settings! {
         /// Length of the interval; statistics begin anew with each.
         stat_interval: Duration = Duration::from_secs(1), DurationRange::ms(1, DAY_MS);
         /// How long it refuses before it lets a probe through.
-        recovery_timeout: Duration = Duration::ZERO, Required(DurationRange::ms(1, DAY_MS), "\"5s\"");
+        recovery_timeout: Duration = Duration::ZERO, RequiredOption(DurationRange::ms(1, DAY_MS), "\"5s\"");
         /// How long a probe may take. Not set: the recovery timeout, at least a second.
         probe_lease: Option<Duration> = None, Maybe(DurationRange::ms(1, DAY_MS), "\"5s\"");
     }

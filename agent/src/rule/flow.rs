@@ -13,7 +13,7 @@ use super::expiry::{Ending, Expires};
 use super::resource::RuleResource;
 use super::{Body, RuleOptions, bounds};
 use crate::schema::kind::{
-    DurationRange, Flag, Maybe, MaybeGroup, NameText, OneOf, Required, Whole, words,
+    DurationRange, Flag, Maybe, MaybeGroup, NameText, OneOf, RequiredOption, Whole, words,
 };
 use crate::schema::settings::{Section, settings};
 
@@ -158,7 +158,7 @@ settings! {
         /// text again does not begin anew; a restart of the agent does.
         expires: Option<Expires> = None, Maybe(Ending, "\"30s\"");
         /// Name of the resource.
-        resource: String = String::new(), Required(NameText, "\"order-create\"");
+        resource: String = String::new(), RequiredOption(NameText, "\"order-create\"");
         /// Whether `resource` is a regular expression for the whole name.
         regex: bool = false, Flag;
         /// Whose requests count: default (all together), other (each origin that no other rule of
@@ -167,7 +167,7 @@ settings! {
         /// What is counted: passes in a window, or requests in flight.
         grade: GradeWord = GradeWord::Qps, OneOf::<GradeWord>::ANY;
         /// The limit. Fractions count: 0.5 is one in two windows where requests are paced.
-        count: Amount = Amount::ZERO, Required(Count, "1000");
+        count: Amount = Amount::ZERO, RequiredOption(Count, "1000");
         /// The limit while the host or a scope has too many threads (`[threads] watermark`) or trouble with garbage
         /// collection (`[law.evidence]`). Not set: as always.
         strained_count: Option<Amount> = None, Maybe(Count, "200");

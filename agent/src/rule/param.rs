@@ -15,7 +15,8 @@ use super::resource::RuleResource;
 use super::{Body, RuleOptions, bounds};
 use crate::schema::Value;
 use crate::schema::kind::{
-    DurationRange, Flag, Groups, Maybe, MaybeGroup, NameText, OneOf, Required, Scalar, Whole, words,
+    DurationRange, Flag, Groups, Maybe, MaybeGroup, NameText, OneOf, RequiredOption, Scalar, Whole,
+    words,
 };
 use crate::schema::settings::{Section, settings};
 
@@ -195,11 +196,11 @@ settings! {
     /// A value with a count of its own.
     pub struct ItemOptions {
         /// The value.
-        value: (String, ItemType) = ("vip".to_owned(), ItemType::Text), Required(AnyValue, "\"vip\"");
+        value: (String, ItemType) = ("vip".to_owned(), ItemType::Text), RequiredOption(AnyValue, "\"vip\"");
         /// Its type. Not set: text, long, double or boolean, as the value is written.
         kind as "type": Option<ItemType> = None, Maybe(OneOf::<ItemType>::ANY, "\"int\"");
         /// Its limit.
-        count: u32 = 0, Required(Whole { min: 0, max: u32::MAX }, "20");
+        count: u32 = 0, RequiredOption(Whole { min: 0, max: u32::MAX }, "20");
     }
     check check_item;
 }
@@ -240,15 +241,15 @@ settings! {
         /// text again does not begin anew; a restart of the agent does.
         expires: Option<Expires> = None, Maybe(Ending, "\"30s\"");
         /// Name of the resource.
-        resource: String = String::new(), Required(NameText, "\"order-query\"");
+        resource: String = String::new(), RequiredOption(NameText, "\"order-query\"");
         /// Whether `resource` is a regular expression for the whole name.
         regex: bool = false, Flag;
         /// Which argument, from 0; negative counts from the end. Requests without it pass.
-        index: i32 = 0, Required(Whole { min: -255, max: 255 }, "0");
+        index: i32 = 0, RequiredOption(Whole { min: -255, max: 255 }, "0");
         /// What is counted: passes in a window, or requests in flight.
         grade: GradeWord = GradeWord::Qps, OneOf::<GradeWord>::ANY;
         /// The limit of each value.
-        count: u32 = 0, Required(Whole { min: 0, max: u32::MAX }, "20");
+        count: u32 = 0, RequiredOption(Whole { min: 0, max: u32::MAX }, "20");
         /// Time that the count is for, in whole seconds.
         window: Duration = Duration::from_secs(1), DurationRange::ms(1_000, 86_400_000);
         /// Passes above the count that an unused value may take at once.

@@ -18,7 +18,7 @@ use super::taking::{self, LeftBehind, Taking};
 use super::{RunEnd, RunOptions, begin_config, begin_rules, handed_over, system};
 use crate::config::{Config, ConfigRequest, DEFAULT_TENANT, LoadedConfig};
 use crate::control::{self, Driver, Handle, Plan, Ticking};
-use crate::door::handed::Handed;
+use crate::door::handed::HandedSockets;
 use crate::door::{self, Doors, gate_socket};
 use crate::ebpf::{self, Telemetry};
 use crate::event::book::EventBook;
@@ -90,13 +90,13 @@ struct Start {
 /// The doors, and what was found on the way.
 struct Opened {
     doors: Doors,
-    handed: Handed,
+    handed: HandedSockets,
     left: Box<LeftBehind>,
 }
 
 /// Places the doors, on the sockets that the service manager hands over where it does.
 fn open_doors(config: &Config, directory: &Path) -> Result<Box<Opened>, RunEnd> {
-    let (handed, others) = Handed::of(handed_over::take());
+    let (handed, others) = HandedSockets::of(handed_over::take());
     let is_there = directory.join(gate_socket::FILE_NAME).exists();
     let settings = door::DoorSettings::of(config, directory.to_owned(), handed.clone());
     let doors = Doors::open(&settings)?;

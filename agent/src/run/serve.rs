@@ -12,7 +12,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use super::assembly::Assembly;
 use super::{RunEnd, ready, system};
 use crate::control::Ticking;
-use crate::door::handed::Handed;
+use crate::door::handed::HandedSockets;
 use crate::door::{DOORS, Doors};
 use crate::host::AgentState;
 use crate::recording::Recorder;
@@ -79,7 +79,7 @@ fn clean_up(sockets: &Sockets, ticking: Ticking, recorder: Option<Recorder>) {
 pub(super) struct Sockets {
     pub(super) directory: PathBuf,
     /// Those that the service manager has made.
-    pub(super) handed: Handed,
+    pub(super) handed: HandedSockets,
 }
 
 impl Sockets {

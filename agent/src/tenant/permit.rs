@@ -154,13 +154,13 @@ mod tests {
     use tidegate_abi::decision::Direction;
 
     use super::*;
-    use crate::places::{Bound, Holder, Places};
+    use crate::places::{Holder, PlaceBound, Places};
 
     const PASS: Pass = Pass::plain(Slot::OVERFLOW, 0, Direction::In);
 
     /// A place of user 7.
     fn place() -> HeldPlaces {
-        let places = Places::new("permits", Bound::parts(8, 1, 1));
+        let places = Places::new("permits", PlaceBound::parts(8, 1, 1));
         places.take(Holder { uid: 7, pid: 1 }).unwrap()
     }
 

@@ -18,7 +18,7 @@ use tidegate_segment::sync::{Ordering, Word};
 
 use super::callers::Caller;
 use super::scope_resolver::ScopeId;
-use super::scope_users::{Counted, ScopeUsers, UserAt};
+use super::scope_users::{CountedPermit, ScopeUsers, UserAt};
 use super::seats::Seat;
 use super::{HOST, Tenant, own_process};
 
@@ -60,7 +60,7 @@ pub struct ProxyPermit {
     /// What the gate gave.
     pub pass: Pass,
     seat: Option<Arc<ProxySeat>>,
-    counted: Option<Counted>,
+    counted: Option<CountedPermit>,
 }
 
 /// In the agent's own seat.
@@ -148,7 +148,7 @@ impl SeatedCaller {
 
 impl ProxyPermit {
     /// How its user counts for it, where that still counts in its scopes.
-    pub(super) fn counted(&self) -> Option<&Counted> {
+    pub(super) fn counted(&self) -> Option<&CountedPermit> {
         self.counted.as_ref().filter(|counted| !counted.is_aside())
     }
 

@@ -44,7 +44,7 @@ pub struct ScopeUsers(Mutex<HashMap<ScopeId, Crowd>>);
 
 /// A permit that counts for its user. Dropped, it was given back.
 #[derive(Debug)]
-pub struct Counted {
+pub struct CountedPermit {
     users: Arc<ScopeUsers>,
     /// Its scope; the host where it counts there alone.
     at: UserAt,
@@ -74,8 +74,8 @@ impl ScopeUsers {
     }
 
     /// A user was given a permit that counts in the host, and in the scope if that is another one.
-    pub fn count(self: &Arc<Self>, at: UserAt, now_ns: u64) -> Counted {
-        let counted = Counted {
+    pub fn count(self: &Arc<Self>, at: UserAt, now_ns: u64) -> CountedPermit {
+        let counted = CountedPermit {
             users: Arc::clone(self),
             at,
             is_aside: false,
@@ -108,7 +108,7 @@ impl ScopeUsers {
     }
 }
 
-impl Counted {
+impl CountedPermit {
     /// Where it counts, once for each.
     pub fn places(&self) -> impl Iterator<Item = UserAt> {
         let uid = self.at.uid;
@@ -140,7 +140,7 @@ impl Counted {
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountedPermit {
     fn drop(&mut self) {
         let mut scopes = self.users.0.lock();
         for scope in self.scopes() {

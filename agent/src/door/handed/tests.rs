@@ -3,7 +3,7 @@ use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 
 use super::*;
 
-fn take_at(socket: impl Into<OwnedFd>, directory: &Path) -> (Handed, Option<OwnedFd>) {
+fn take_at(socket: impl Into<OwnedFd>, directory: &Path) -> (HandedSockets, Option<OwnedFd>) {
     let all = vec![
         ("http.sock".to_owned(), socket.into()),
         (
@@ -11,7 +11,7 @@ fn take_at(socket: impl Into<OwnedFd>, directory: &Path) -> (Handed, Option<Owne
             std::fs::File::open("/dev/null").unwrap().into(),
         ),
     ];
-    let (handed, others) = Handed::of(all);
+    let (handed, others) = HandedSockets::of(all);
     assert_eq!(others.len(), 1, "what is no door's comes back");
     let way = TrustedPath::make(directory).unwrap();
     let access = Access {

@@ -7,7 +7,7 @@ use super::code::{Code, Id, id};
 use super::origins::Origins;
 use crate::rule::authority::{AuthorityOptions, Listing};
 use crate::rule::effect::{Effects, OptionEffect};
-use crate::schema::kind::{Maybe, NameText, OneOf, Required};
+use crate::schema::kind::{Maybe, NameText, OneOf, RequiredOption};
 use crate::schema::settings::{Section, settings};
 
 const STRATEGIES: Code<Listing> = Code {
@@ -23,9 +23,9 @@ settings! {
         /// Ours: enforce, observe or off.
         mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
         /// Name of the resource.
-        resource: String = String::new(), Required(NameText, "\"order-admin\"");
+        resource: String = String::new(), RequiredOption(NameText, "\"order-admin\"");
         /// Origins with commas between.
-        limit_app as "limitApp": String = String::new(), Required(Origins, "\"console,cron\"");
+        limit_app as "limitApp": String = String::new(), RequiredOption(Origins, "\"console,cron\"");
         /// Allow or deny.
         strategy: Listing = Listing::Allow, STRATEGIES;
     }

@@ -11,7 +11,7 @@ use crate::rule::Amount;
 use crate::rule::amount::Fraction;
 use crate::rule::degrade::{DegradeOptions, REQUESTS, TripWord};
 use crate::rule::effect::{Effects, Idle, OptionEffect};
-use crate::schema::kind::{AnyText, Maybe, NameText, OneOf, Required, Whole};
+use crate::schema::kind::{AnyText, Maybe, NameText, OneOf, RequiredOption, Whole};
 use crate::schema::settings::{Section, settings};
 
 const GRADES: Code<TripWord> = Code {
@@ -31,7 +31,7 @@ settings! {
         /// Ours: enforce, observe or off.
         mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
         /// Name of the resource.
-        resource: String = String::new(), Required(NameText, "\"payment\"");
+        resource: String = String::new(), RequiredOption(NameText, "\"payment\"");
         /// Not used.
         limit_app as "limitApp": String = String::new(), AnyText;
         /// What makes it trip.
@@ -41,7 +41,7 @@ settings! {
         /// Share of slow requests.
         slow_ratio_threshold as "slowRatioThreshold": Amount = Amount::ONE, Fraction;
         /// Seconds open.
-        time_window as "timeWindow": i64 = 0, Required(Whole { min: 1, max: INT_MAX }, "5");
+        time_window as "timeWindow": i64 = 0, RequiredOption(Whole { min: 1, max: INT_MAX }, "5");
         /// Completed requests below which it does not trip.
         min_request_amount as "minRequestAmount": i64 = 5, Whole { min: 1, max: INT_MAX };
         /// Length of its interval.

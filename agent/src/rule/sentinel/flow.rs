@@ -11,7 +11,7 @@ use crate::rule::effect::{Effects, OptionEffect};
 use crate::rule::flow::{BehaviorWord, FlowOptions, GradeWord, StrategyWord};
 use crate::rule::meant::origins;
 use crate::schema::kind::{
-    AnyText, Flag, Maybe, MaybeGroup, NameText, OneOf, Required, Scalar as _,
+    AnyText, Flag, Maybe, MaybeGroup, NameText, OneOf, RequiredOption, Scalar as _,
 };
 use crate::schema::settings::{Section, settings};
 
@@ -47,7 +47,7 @@ settings! {
         /// Ours: enforce, observe or off.
         mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
         /// Name of the resource.
-        resource: String = String::new(), Required(NameText, "\"order-create\"");
+        resource: String = String::new(), RequiredOption(NameText, "\"order-create\"");
         /// Whether it is a pattern.
         regex: bool = false, Flag;
         /// Origin selector.

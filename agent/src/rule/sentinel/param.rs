@@ -14,7 +14,8 @@ use crate::rule::flow::GradeWord;
 use crate::rule::param::{AnyValue, ItemOptions, ItemType, ParamBehavior, ParamOptions};
 use crate::schema::fault::Sink;
 use crate::schema::kind::{
-    AnyText, Flag, Maybe, MaybeGroup, NameText, OneOf, OptionKind, Required, ShownValue, Whole,
+    AnyText, Flag, Maybe, MaybeGroup, NameText, OneOf, OptionKind, RequiredOption, ShownValue,
+    Whole,
 };
 use crate::schema::settings::{OptionTable as _, Section, settings};
 use crate::schema::{FileNode, Value};
@@ -32,13 +33,13 @@ settings! {
         /// Ours: enforce, observe or off.
         mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
         /// Name of the resource.
-        resource: String = String::new(), Required(NameText, "\"order-query\"");
+        resource: String = String::new(), RequiredOption(NameText, "\"order-query\"");
         /// Not used.
         limit_app as "limitApp": String = String::new(), AnyText;
         /// Whether it is a pattern.
         regex: bool = false, Flag;
         /// Which argument.
-        param_idx as "paramIdx": i32 = 0, Required(Whole { min: -255, max: 255 }, "0");
+        param_idx as "paramIdx": i32 = 0, RequiredOption(Whole { min: -255, max: 255 }, "0");
         /// What is counted.
         grade: GradeWord = GradeWord::Qps, GRADES;
         /// Threshold, truncated.
@@ -146,7 +147,7 @@ settings! {
     /// The fields of a value with a threshold of its own.
     pub(super) struct ItemFields {
         /// The value.
-        object: (String, ItemType) = (String::new(), ItemType::Text), Required(AnyValue, "\"vip\"");
+        object: (String, ItemType) = (String::new(), ItemType::Text), RequiredOption(AnyValue, "\"vip\"");
         /// Its threshold.
         count: u32 = 0, Whole { min: 0, max: u32::MAX };
         /// Java's name of its type.

@@ -12,9 +12,9 @@ use crate::schema::{FileNode, Value};
 
 /// An option that the file must give, with an example of its value as TOML.
 #[derive(Debug, Clone, Copy)]
-pub struct Required<K>(pub K, pub &'static str);
+pub struct RequiredOption<K>(pub K, pub &'static str);
 
-impl<K: Scalar> OptionKind for Required<K> {
+impl<K: Scalar> OptionKind for RequiredOption<K> {
     type Output = K::Output;
     fn allowed(&self) -> String {
         self.0.allowed()

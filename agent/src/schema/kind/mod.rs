@@ -6,7 +6,7 @@ mod number;
 mod text;
 mod word;
 
-pub use group::{Groups, ListOf, Maybe, MaybeGroup, Required, TableOf};
+pub use group::{Groups, ListOf, Maybe, MaybeGroup, RequiredOption, TableOf};
 pub use number::{DurationRange, Flag, Number, Percent, Whole};
 pub use text::{Address, AnyText, FileMode, Location, NameText};
 pub(crate) use word::words;

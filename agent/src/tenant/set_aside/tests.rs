@@ -6,7 +6,7 @@ use tidegate_segment::board::{Process, PublishedScope, Slot};
 use tidegate_segment::gate::{Gate, Step};
 
 use super::*;
-use crate::places::{Bound, Holder, Places};
+use crate::places::{Holder, PlaceBound, Places};
 use crate::tenant::callers::Caller;
 use crate::tenant::client::Who;
 use crate::tenant::decide::Waits;
@@ -40,7 +40,7 @@ fn tenant() -> Arc<Tenant> {
 
 /// Asks as a user until it is refused; holds what it gets, and says how many and why there are no more.
 async fn fill(tenant: &Tenant, users: &Arc<ScopeUsers>, (uid, slot): (u32, Slot)) -> (u32, u32) {
-    let places = Places::new("permits", Bound::parts(100, 1, 1));
+    let places = Places::new("permits", PlaceBound::parts(100, 1, 1));
     let caller = SeatedCaller::from(Caller {
         uid,
         ..Caller::HOST

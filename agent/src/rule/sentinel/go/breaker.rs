@@ -8,7 +8,7 @@ use crate::rule::degrade::{DegradeOptions, TripWord};
 use crate::rule::effect::{Effects, OptionEffect};
 use crate::rule::sentinel::Foreign;
 use crate::rule::sentinel::code::{Code, INT_MAX, Id, Threshold, UpTo, id, millis};
-use crate::schema::kind::{Maybe, NameText, OneOf, Required, Whole};
+use crate::schema::kind::{Maybe, NameText, OneOf, RequiredOption, Whole};
 use crate::schema::settings::{Section, settings};
 
 const STRATEGIES: Code<TripWord> = Code {
@@ -28,11 +28,11 @@ settings! {
         /// Ours: enforce, observe or off.
         mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
         /// Name of the resource.
-        resource: String = String::new(), Required(NameText, "\"payment\"");
+        resource: String = String::new(), RequiredOption(NameText, "\"payment\"");
         /// What makes it trip.
         strategy: TripWord = TripWord::SlowRatio, STRATEGIES;
         /// How long it is open.
-        retry_timeout_ms as "retryTimeoutMs": i64 = 0, Required(Whole { min: 1, max: INT_MAX }, "5000");
+        retry_timeout_ms as "retryTimeoutMs": i64 = 0, RequiredOption(Whole { min: 1, max: INT_MAX }, "5000");
         /// Completed requests below which it does not trip.
         min_request_amount as "minRequestAmount": i64 = 0, Whole { min: 0, max: 2_097_152 };
         /// Length of its interval; 0 is a second.

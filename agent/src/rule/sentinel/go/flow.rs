@@ -10,7 +10,7 @@ use crate::rule::effect::{Effects, OptionEffect};
 use crate::rule::flow::{BehaviorWord, COLD_FACTOR_MAX, FlowOptions, GradeWord, StrategyWord};
 use crate::rule::sentinel::Foreign;
 use crate::rule::sentinel::code::{Code, INT_MAX, Id, Threshold, UpTo, id, millis, seconds};
-use crate::schema::kind::{AnyText, Maybe, NameText, OneOf, Required, Whole};
+use crate::schema::kind::{AnyText, Maybe, NameText, OneOf, RequiredOption, Whole};
 use crate::schema::settings::{Section, settings};
 
 const RELATIONS: Code<StrategyWord> = Code {
@@ -26,7 +26,7 @@ settings! {
         /// Ours: enforce, observe or off.
         mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
         /// Name of the resource.
-        resource: String = String::new(), Required(NameText, "\"order-create\"");
+        resource: String = String::new(), RequiredOption(NameText, "\"order-create\"");
         /// Direct, warm up, or by the memory in use.
         calculation as "tokenCalculateStrategy": i64 = 0, Whole { min: 0, max: 2 };
         /// Reject or let wait.
@@ -144,7 +144,7 @@ settings! {
         /// Ours: enforce, observe or off.
         mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
         /// Name of the resource.
-        resource: String = String::new(), Required(NameText, "\"order-create\"");
+        resource: String = String::new(), RequiredOption(NameText, "\"order-create\"");
         /// What is counted: requests in flight.
         metric_type as "metricType": i64 = 0, Whole { min: 0, max: 0 };
         /// Most of them.

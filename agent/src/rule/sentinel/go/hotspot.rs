@@ -10,7 +10,7 @@ use crate::rule::sentinel::Foreign;
 use crate::rule::sentinel::code::{Code, INT_MAX, Id, UpTo, id, millis, seconds};
 use crate::schema::fault::Sink;
 use crate::schema::kind::{
-    AnyText, Maybe, NameText, OneOf, OptionKind, Required, ShownValue, Whole,
+    AnyText, Maybe, NameText, OneOf, OptionKind, RequiredOption, ShownValue, Whole,
 };
 use crate::schema::settings::{OptionTable as _, Section, settings};
 use crate::schema::{FileNode, Value};
@@ -43,7 +43,7 @@ settings! {
         /// Ours: enforce, observe or off.
         mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
         /// Name of the resource.
-        resource: String = String::new(), Required(NameText, "\"order-query\"");
+        resource: String = String::new(), RequiredOption(NameText, "\"order-query\"");
         /// What is counted.
         metric_type as "metricType": GradeWord = GradeWord::Concurrency, METRICS;
         /// Reject or let wait.
@@ -124,9 +124,9 @@ settings! {
         /// Number of its type.
         kind as "valKind": ItemType = ItemType::Long, TYPES;
         /// The value.
-        value as "valStr": (String, ItemType) = (String::new(), ItemType::Text), Required(AnyValue, "\"vip\"");
+        value as "valStr": (String, ItemType) = (String::new(), ItemType::Text), RequiredOption(AnyValue, "\"vip\"");
         /// Its limit.
-        threshold: u32 = 0, Required(Whole { min: 0, max: u32::MAX }, "20");
+        threshold: u32 = 0, RequiredOption(Whole { min: 0, max: u32::MAX }, "20");
     }
 }
 

@@ -8,7 +8,7 @@ use crate::rule::effect::{Effects, OptionEffect};
 use crate::rule::sentinel::Foreign;
 use crate::rule::sentinel::code::{Id, id};
 use crate::rule::system::SystemOptions;
-use crate::schema::kind::{Maybe, Number, OneOf, Required, Whole};
+use crate::schema::kind::{Maybe, Number, OneOf, RequiredOption, Whole};
 use crate::schema::settings::{Section, settings};
 
 const MARKS: Number = Number {
@@ -24,9 +24,9 @@ settings! {
         /// Ours: enforce, observe or off.
         mode: Mode = Mode::Enforce, OneOf::<Mode>::ANY;
         /// Load, average time in ms, requests in flight, passes a second, or share of the CPUs.
-        metric_type as "metricType": i64 = 0, Required(Whole { min: 0, max: 4 }, "0");
+        metric_type as "metricType": i64 = 0, RequiredOption(Whole { min: 0, max: 4 }, "0");
         /// The mark.
-        trigger_count as "triggerCount": f64 = 0.0, Required(MARKS, "8.0");
+        trigger_count as "triggerCount": f64 = 0.0, RequiredOption(MARKS, "8.0");
         /// -1 looks at the mark alone, 0 at the throughput as well.
         strategy: i64 = 0, Whole { min: -1, max: 0 };
     }
