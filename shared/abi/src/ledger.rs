@@ -30,7 +30,7 @@ pub mod scope {
 
     crate::list::listed! {
         FIELDS: usize;
-        /// Window of the callers that hold no permit (a window word, 100 ms buckets).
+        /// Window of the callers that hold no permit (a window word, 50 ms buckets).
         ONE_SHOT = 0;
         /// Callers without a permit that were admitted, free-running.
         ONE_SHOT_PASSED = 1;

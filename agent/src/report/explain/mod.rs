@@ -25,6 +25,7 @@ use crate::rule::{Body, Rule, RuleSet};
 use crate::tenant::Tenant;
 use crate::tenant::compile::plain::{Limit, Quantity};
 use crate::tenant::directory::FoundSlot;
+use crate::tenant::rule_counts::RuleCount;
 use crate::tenant::rule_index::IndexedRule;
 
 /// A resource, explained.
@@ -98,6 +99,8 @@ struct ResourceView<'c> {
     record: ResourceRecord,
     lines: Vec<Line>,
     counts: NodeCounts,
+    /// What each rule did since it came: its place in the node may have served others before.
+    by_rule: Vec<RuleCount>,
     now_ns: u64,
 }
 
@@ -193,6 +196,7 @@ impl<'c> ResourceView<'c> {
             record: tenant.board().record(slot.index)?,
             lines: tenant.lines(slot),
             counts: tenant.seats().node_counts(slot),
+            by_rule: tenant.rule_counts(),
             now_ns: monotonic_ns(),
         })
     }
@@ -202,7 +206,7 @@ impl<'c> ResourceView<'c> {
         let line = self.lines.iter().find(|line| line.number == number);
         let (refused, last) = match line {
             Some(line) => self.of_line(line),
-            None => self.of_node(placed),
+            None => self.of_own_time(placed, self.of_node(placed)),
         };
         let observes = placed.rule.mode == Mode::Observe;
         RuleNowReport {
@@ -212,6 +216,28 @@ impl<'c> ResourceView<'c> {
             now: self.now(placed, line),
             ..RuleNowReport::idle(placed.rule)
         }
+    }
+
+    /// The figures of a node without what was counted there for rules before this one. A rule on a pattern counts over
+    /// many resources and keeps those of the node.
+    fn of_own_time(
+        &self,
+        placed: &IndexedRule<'_>,
+        (in_node, last): (u64, Option<LastRefused>),
+    ) -> (u64, Option<LastRefused>) {
+        let Rule { id, body, mode, .. } = placed.rule;
+        let is_of_rule = |count: &&RuleCount| {
+            let (kind, of) = &count.key;
+            *kind == body.kind() && of == id && count.resource.as_deref() == Some(self.resource)
+        };
+        let Some(count) = self.by_rule.iter().find(is_of_rule) else {
+            return (in_node, last);
+        };
+        let own = match mode {
+            Mode::Observe => count.counts.observed,
+            _ => count.counts.refused,
+        };
+        (own, last.filter(|_last| own > 0))
     }
 
     fn of_line(&self, line: &Line) -> (u64, Option<LastRefused>) {

@@ -122,6 +122,28 @@ async fn every_rule_tells_what_it_refused_the_last_figures_and_how_it_is() {
 }
 
 #[tokio::test]
+async fn a_new_rule_is_not_told_to_have_refused_what_the_one_before_it_did() {
+    let context = agent();
+    let tenant = &own(&context).tenant;
+    let rule = |id: &str| format!("[[flow]]\nid = \"{id}\"\nresource = \"a\"\ncount = 0");
+    tenant.publish(rule_index(&rule("old")), 0).unwrap();
+    assert!(!ask(&context, "a").await);
+    assert_eq!(rules(&context, "a")["old"]["refused_total"], 1);
+    tenant
+        .publish(rule_index(&rule("new")), 10_000_000)
+        .unwrap();
+    let new = &rules(&context, "a")["new"];
+    assert_eq!(
+        (&new["refused_total"], &new["last"]),
+        (&json!(0), &json!(null))
+    );
+    assert!(!ask(&context, "a").await);
+    let new = &rules(&context, "a")["new"];
+    assert_eq!(new["refused_total"], 1);
+    assert_eq!(new["last"]["limit"], 0);
+}
+
+#[tokio::test]
 async fn plain_rules_are_told_apart_by_what_they_count() {
     let context = agent();
     let directory = own(&context).tenant.directory();
