@@ -16,8 +16,7 @@ pub(crate) fn fetch<T>(record: &T) {
             _mm_prefetch::<_MM_HINT_T0>(core::ptr::from_ref(record).cast());
         }
     }
+    // Elsewhere there is no hint.
     #[cfg(not(all(target_arch = "x86_64", not(loom))))]
-    {
-        let _no_hint = record;
-    }
+    let _: &T = record;
 }

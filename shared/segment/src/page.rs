@@ -11,6 +11,7 @@ use crate::sync::Word;
 #[derive(Clone, Copy)]
 pub struct Page {
     words: &'static [Word],
+    #[cfg(not(loom))]
     is_mapped: bool,
 }
 
@@ -18,7 +19,7 @@ impl core::fmt::Debug for Page {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Page")
             .field("words", &self.words.len())
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
@@ -28,6 +29,7 @@ impl Page {
         let words: Vec<Word> = (0..words).map(|_index| Word::new(0)).collect();
         Self {
             words: words.leak(),
+            #[cfg(not(loom))]
             is_mapped: false,
         }
     }

@@ -1,7 +1,10 @@
 //! The one door to atomics: the real ones, or loom's when the interleavings are checked.
-#![expect(
-    clippy::disallowed_types,
-    reason = "this is the door that the ban on raw atomics points to"
+#![cfg_attr(
+    not(loom),
+    expect(
+        clippy::disallowed_types,
+        reason = "this is the door that the ban on raw atomics points to"
+    )
 )]
 
 #[cfg(not(loom))]

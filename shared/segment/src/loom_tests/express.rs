@@ -184,7 +184,7 @@ fn loom_a_concurrency_limit_holds_on_the_express_way_and_never_leaks() {
         let admitted = answers.iter().flatten().count();
         assert!(admitted <= 1, "{admitted} admitted of a limit of 1");
         let inflight = || pages.ledger.node_inflight(&pages.board, slot);
-        assert_eq!(inflight(), admitted as u32);
+        assert_eq!(inflight(), u32::try_from(admitted).unwrap());
         for (gate, answer) in gates.iter().zip(answers) {
             match answer {
                 Ok(ticket) => end(gate, ticket, Outcome::Ok),

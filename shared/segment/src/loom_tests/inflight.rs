@@ -28,7 +28,7 @@ fn loom_a_concurrency_limit_is_never_exceeded_and_never_leaks() {
         assert!(admitted <= 1, "{admitted} admitted of a limit of 1");
         assert_eq!(
             pages.ledger.node_inflight(&pages.board, slot),
-            admitted as u32
+            u32::try_from(admitted).unwrap()
         );
         for (gate, pass) in gates.iter().zip(passes) {
             if let Some(pass) = pass {

@@ -63,8 +63,8 @@ fn two_callers(of_all: FlowLimit, of_one: FlowLimit) -> (usize, [(u32, u32); 2])
     let threads = gates.map(|gate| thread::spawn(move || enter(gate)));
     let passes = threads.map(|thread| thread.join().unwrap());
     let counts = [slot, part].map(|slot| {
-        let passed = pages.ledger.node(slot.index).unwrap().window(NOW.0).sum();
-        (passed, pages.ledger.node_inflight(&pages.board, slot))
+        let in_window = pages.ledger.node(slot.index).unwrap().window(NOW.0).sum();
+        (in_window, pages.ledger.node_inflight(&pages.board, slot))
     });
     let admitted = passes.iter().flatten().count();
     for (gate, pass) in gates.iter().zip(passes) {

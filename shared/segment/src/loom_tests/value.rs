@@ -24,7 +24,7 @@ fn take(ledger: &Ledger, bucket: TokenBucket, value: u64, now_ns: u64) -> bool {
     let left = |state| u64::from(bucket.tokens(Some(state), now_ns));
     let step = |state| bucket.step(state, now_ns, 1);
     let verdict = ledger.step_value(key(ledger, value), left, step);
-    verdict.is_some_and(|verdict| verdict.admits())
+    verdict.is_some_and(tidegate_limits::verdict::Verdict::admits)
 }
 
 #[test]
