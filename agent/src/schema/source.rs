@@ -3,8 +3,11 @@
 use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
 use std::ops::Range;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
+
+use rustix::fs::OFlags;
 
 use super::fault::{Fault, InFile, Point};
 use crate::plain::plain;
@@ -197,8 +200,13 @@ fn read_bounded(path: &Path) -> io::Result<(Vec<u8>, Metadata)> {
     }
     let mut bytes = Vec::new();
     let bound = SIZE_MAX.saturating_add(1);
-    let file = File::open(path)?;
+    // Some files of the kernel are regular ones by their kind, and still wait for a writer.
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let file = File::options().read(true).custom_flags(flags).open(path)?;
     let opened = file.metadata()?;
+    if !opened.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
     file.take(bound).read_to_end(&mut bytes)?;
     Ok((bytes, opened))
 }
@@ -212,6 +220,24 @@ fn hint(error: &io::Error) -> &'static str {
         io::ErrorKind::NotFound => "create the file or give another path",
         io::ErrorKind::PermissionDenied => "let the agent's user read it",
         io::ErrorKind::IsADirectory => "name a file in it",
+        io::ErrorKind::WouldBlock => {
+            "give a file that holds the text, not one that waits for somebody to write it"
+        }
         _ => "give another path",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By its kind a regular file, which ends only when the kernel has something to say.
+    const WAITS: &str = "/proc/kmsg";
+
+    #[test]
+    fn field_b9_a_file_that_waits_for_a_writer_is_refused_and_holds_nobody_up() {
+        // Without the right to open it there is an error as well.
+        let error = read_bounded(Path::new(WAITS)).unwrap_err();
+        assert!(!hint(&error).is_empty(), "{error}");
     }
 }
