@@ -235,7 +235,7 @@ impl<'c> ResourceView<'c> {
         };
         let own = match mode {
             Mode::Observe => count.counts.observed,
-            _ => count.counts.refused,
+            Mode::Enforce | Mode::Off => count.counts.refused,
         };
         (own, last.filter(|_last| own > 0))
     }
